@@ -1,0 +1,10 @@
+//go:build tools
+
+// Package tools names the programs that the lab builds, so that go.sum covers them.
+package tools
+
+import (
+	_ "github.com/containernetworking/plugins/plugins/main/bridge"
+	_ "github.com/containernetworking/plugins/plugins/main/loopback"
+	_ "github.com/containernetworking/plugins/plugins/ipam/host-local"
+)

@@ -1,0 +1,8 @@
+//go:build tools
+
+// Package tools names the programs that the lab builds, so that go.sum covers them.
+package tools
+
+import (
+	_ "go.etcd.io/etcd/server/v3"
+)
