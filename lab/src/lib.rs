@@ -1,1 +1,40 @@
-//! .
+//! A real Kubernetes cluster on one machine, without Docker and without images to pull: what the project is tried
+//! and tested on.
+//!
+//! Three forms, from whole to small:
+//!
+//! - [`Lab`]: etcd, API server, controller-manager, scheduler, and nodes with containerd, kubelet and kube-proxy, each
+//!   node in a network namespace of its own; two clients and a router outside; Istio when asked for. Needs root.
+//! - [`ControlPlane`]: etcd, API server and controller-manager on loopback, nodes simulated by kwok. Needs nothing.
+//! - [`NetNs`]: a few network namespaces joined by cables. Needs user namespaces, or root.
+//!
+//! How a lab is built: `topology` gives out names and addresses, `network` says how they are laid, `components` and
+//! `node` say which programs run with which settings: all pure. `provision` gets the programs, `images` and `store` the
+//! images. `lab` writes all of it to a directory and starts `init`, which carries it out inside the lab.
+
+mod addons;
+mod command;
+mod components;
+mod control_plane;
+mod credentials;
+mod dirs;
+mod image;
+mod images;
+pub mod init;
+pub mod istio;
+mod lab;
+mod netns;
+mod network;
+mod node;
+mod pki;
+pub mod provision;
+mod spec;
+mod store;
+pub mod topology;
+
+pub use command::{CommandError, Output};
+pub use control_plane::{ControlPlane, ControlPlaneError};
+pub use image::Error as ImageError;
+pub use images::{ECHO_IMAGE, echo_program};
+pub use lab::{Builder, Lab, LabError, Place, PlaceError, ProxyMode, down, list, log_path};
+pub use netns::{End, NetNs, NetNsError};

@@ -1,0 +1,68 @@
+//! Every name that the programs agree on: labels, annotations, the finalizer, managers, conditions, reasons.
+//!
+//! A name that is written here once cannot be spelled in two ways. Nothing here has behaviour.
+
+/// Key of the label that marks a preserved Service, unless `spec.serviceLabel.key` names another. Its value is
+/// the name of the object that preserves the Service.
+pub const SERVICE_LABEL: &str = "sourcepreserve.io/preserve";
+
+/// Node label with the name of the pool whose agent serves the node. The pool's DaemonSet selects on it, the
+/// cluster's own kube-proxy is kept off nodes that carry it.
+pub const AGENT_POOL_LABEL: &str = "sourcepreserve.io/agent-pool";
+
+/// The pool of an object that lists none.
+pub const DEFAULT_POOL: &str = "default";
+
+/// Held on an IngressSourcePreserve until everything it changed is back as it was.
+pub const FINALIZER: &str = "sourcepreserve.io/restore";
+
+/// The one field manager of all server-side applies of the operator. It owns exactly the fields that the operator
+/// means to own, so that giving them up restores them.
+pub const OPERATOR_FIELD_MANAGER: &str = "sourcepreserve-operator";
+
+/// The field manager with which an agent writes the status of its own IngressSourceNode.
+pub const AGENT_FIELD_MANAGER: &str = "sourcepreserve-agent";
+
+/// Istio's pod annotation that chooses how the sidecar intercepts traffic.
+pub const INTERCEPTION_MODE_ANNOTATION: &str = "sidecar.istio.io/interceptionMode";
+
+/// Upstream's label that makes every kube-proxy skip a Service, ingress nodes included.
+pub const SERVICE_PROXY_NAME_LABEL: &str = "service.kubernetes.io/service-proxy-name";
+
+/// Upstream's label for headless Services; kube-proxy skips these as well.
+pub const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
+
+/// Types of the conditions in `status.conditions`.
+pub mod condition {
+    /// On an IngressSourcePreserve: the client address is preserved for every listed Service. On an
+    /// IngressSourceNode: kube-proxy is connected and works with the current view.
+    pub const READY: &str = "Ready";
+    /// Something is being changed towards the current generation.
+    pub const PROGRESSING: &str = "Progressing";
+    /// Something that worked does not any more, or a step failed.
+    pub const DEGRADED: &str = "Degraded";
+    /// Another object or another field manager claims the same thing.
+    pub const CONFLICT: &str = "Conflict";
+    /// Step 1: targets exist, and each has a ready endpoint on an ingress node.
+    pub const CHECKED: &str = "Checked";
+    /// Step 2: every node that needs an agent has one that is ready.
+    pub const AGENTS_READY: &str = "AgentsReady";
+    /// Step 3: the Services carry the label.
+    pub const LABELLED: &str = "Labelled";
+    /// Step 4: every agent has acknowledged the current generation.
+    pub const ACKNOWLEDGED: &str = "Acknowledged";
+    /// Step 5: `externalTrafficPolicy` is `Local` on every Service.
+    pub const LOCAL_POLICY_SET: &str = "LocalPolicySet";
+}
+
+/// Reasons of conditions.
+pub mod reason {
+    /// `Conflict`: an older object already preserves the Service.
+    pub const SERVICE_CLAIMED: &str = "ServiceClaimed";
+    /// `Conflict`: an older object already marks its Services with the same label.
+    pub const SERVICE_LABEL_CLAIMED: &str = "ServiceLabelClaimed";
+    /// `Conflict`: an older object has a pool of the same name with other settings.
+    pub const POOL_DIFFERS: &str = "PoolDiffers";
+    /// `Conflict`: a node lies in this pool and in a pool of an older object with other settings.
+    pub const POOL_OVERLAPS: &str = "PoolOverlaps";
+}

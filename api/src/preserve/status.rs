@@ -1,0 +1,143 @@
+//! What the operator reports about an IngressSourcePreserve.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How far the object has come. Written by the operator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IngressSourcePreserveStatus {
+    /// The generation of the object that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+
+    /// The conditions in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+
+    /// Counts for `kubectl get`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+
+    /// `Ready`, `Progressing`, `Degraded`, `Conflict`, and one condition for each step on the way: `Checked`,
+    /// `AgentsReady`, `Labelled`, `Acknowledged`, `LocalPolicySet`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+
+    /// The Services that the object names or selects, and what they were before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["namespace".into(), "name".into()]))]
+    pub services: Vec<ServiceStatus>,
+
+    /// How far each pool has come.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub node_pools: Vec<PoolStatus>,
+
+    /// The pods that `spec.sidecars` selects. Unset while it selects nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sidecars: Option<SidecarStatus>,
+}
+
+/// The conditions in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    /// Nothing has been changed: a check has not passed yet.
+    Pending,
+    /// On the way to the current generation.
+    Progressing,
+    /// The client address is preserved for every Service.
+    Ready,
+    /// Something that worked does not any more, or a step failed.
+    Degraded,
+    /// Another object or manager claims the same thing.
+    Conflict,
+    /// Being deleted, on the way back.
+    Terminating,
+}
+
+/// Counts in the form in which `kubectl get` shows them, such as `2/3`. Programs should use the lists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Services that are preserved, of those that were found.
+    pub services: String,
+    /// Nodes with a ready agent, of those that need one.
+    pub nodes: String,
+}
+
+/// One Service of the object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceStatus {
+    /// The namespace of the Service.
+    pub namespace: String,
+
+    /// The name of the Service.
+    pub name: String,
+
+    /// What the Service was like before its first change, and will be like again. Unset while it is unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Original>,
+
+    /// The addresses from outside that lead to the Service: load balancer IPs and host names, and externalIPs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub addresses: Vec<String>,
+
+    /// How many ready endpoints the Service has on ingress nodes. With none, `externalTrafficPolicy: Local` would drop
+    /// everything.
+    pub ingress_endpoints: u32,
+}
+
+/// The fields of a Service that are changed, as they were.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Original {
+    /// `spec.externalTrafficPolicy` as it was.
+    pub external_traffic_policy: TrafficPolicy,
+
+    /// `spec.healthCheckNodePort` as it was. Unset: there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check_node_port: Option<i32>,
+}
+
+/// A Service's `externalTrafficPolicy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum TrafficPolicy {
+    /// Any endpoint, at the price of the client's address.
+    Cluster,
+    /// Endpoints of the same node only.
+    Local,
+}
+
+/// How far a pool has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolStatus {
+    /// The name of the pool.
+    pub name: String,
+    /// Nodes of the pool that need an agent.
+    pub nodes: u32,
+    /// Nodes that have gone from the cluster's kube-proxy to the agent.
+    pub handed_over: u32,
+    /// Nodes whose agent is ready and has acknowledged the current generation.
+    pub ready: u32,
+    /// Nodes whose agent missed its deadline.
+    pub failed: u32,
+}
+
+/// The pods that `spec.sidecars` selects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SidecarStatus {
+    /// Pods that an entry selects and that have a sidecar.
+    pub matching: u32,
+    /// Those whose sidecar works in the wanted mode.
+    pub consistent: u32,
+    /// Those that were created before, or past the webhook, and need a restart to get there.
+    pub stale: u32,
+}

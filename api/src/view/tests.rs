@@ -1,0 +1,184 @@
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+use super::*;
+
+mod properties;
+
+/// An object of a certain age: the part of it that views depend on, in YAML.
+fn object(name: &str, age: i64, spec: &str) -> IngressSourcePreserve {
+    let spec = serde_yaml::from_str(&format!("services: [{{namespace: a, name: b}}]\n{spec}")).unwrap();
+    let mut object = IngressSourcePreserve::new(name, spec);
+    object.metadata.uid = Some(format!("uid-of-{name}"));
+    object.metadata.generation = Some(7);
+    object.metadata.creation_timestamp = Some(Time(Timestamp::from_second(1_000_000 - age).unwrap()));
+    object
+}
+
+const EDGE: &str = "ingressNodes: {selector: {matchLabels: {role: edge}}}\n";
+const CORE: &str = "ingressNodes: {selector: {matchLabels: {role: core}}}\n";
+const UNREADABLE: &str =
+    "ingressNodes: {selector: {matchExpressions: [{key: role, operator: Gt, values: ['1']}]}}\n";
+
+fn node(role: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("role".to_owned(), role.to_owned())])
+}
+
+fn narrowed(view: &NodeView) -> Vec<String> {
+    view.narrowing.iter().map(|(label, view)| format!("{label} {view:?}")).collect()
+}
+
+/// What it shows, the objects, the labels of the node, and what the node does not see in full.
+type Case<'a> = (&'a str, Vec<IngressSourcePreserve>, BTreeMap<String, String>, &'a [&'a str]);
+
+#[test]
+fn the_table_of_cases() {
+    let hidden = format!("{EDGE}elsewhere: Hidden");
+    let cases: [Case<'_>; 11] = [
+        ("without objects a node sees everything", vec![], node("work"), &[]),
+        ("an ingress node sees everything", vec![object("x", 1, EDGE)], node("edge"), &[]),
+        (
+            "elsewhere the external addresses are hidden by default",
+            vec![object("x", 1, EDGE)],
+            node("work"),
+            &["sourcepreserve.io/preserve=x ClusterOnly"],
+        ),
+        (
+            "elsewhere the Service is hidden where that is asked for",
+            vec![object("x", 1, &hidden)],
+            node("work"),
+            &["sourcepreserve.io/preserve=x Hidden"],
+        ),
+        (
+            "a node without labels is elsewhere",
+            vec![object("x", 1, EDGE)],
+            BTreeMap::new(),
+            &["sourcepreserve.io/preserve=x ClusterOnly"],
+        ),
+        (
+            "an ingress node of one object is elsewhere to another",
+            vec![object("x", 1, EDGE), object("y", 1, CORE)],
+            node("edge"),
+            &["sourcepreserve.io/preserve=y ClusterOnly"],
+        ),
+        (
+            "elsewhere to both, each as it asks",
+            vec![object("y", 1, CORE), object("x", 1, &hidden)],
+            node("work"),
+            &["sourcepreserve.io/preserve=x Hidden", "sourcepreserve.io/preserve=y ClusterOnly"],
+        ),
+        (
+            "another label is used where one is given",
+            vec![object("x", 1, &format!("{EDGE}serviceLabel: {{key: example.com/skip, value: mesh}}"))],
+            node("work"),
+            &["example.com/skip=mesh ClusterOnly"],
+        ),
+        (
+            "of two objects with one label the older stands, on its ingress node too",
+            vec![
+                object("new", 1, &format!("{CORE}elsewhere: Hidden\nserviceLabel: {{value: old}}")),
+                object("old", 2, EDGE),
+            ],
+            node("edge"),
+            &[],
+        ),
+        (
+            "of two objects with one label the older stands, elsewhere too",
+            vec![object("new", 1, &format!("{CORE}serviceLabel: {{value: old}}")), object("old", 2, &hidden)],
+            node("core"),
+            &["sourcepreserve.io/preserve=old Hidden"],
+        ),
+        (
+            "an object whose selector cannot be read has no ingress nodes",
+            vec![object("x", 1, UNREADABLE)],
+            node("edge"),
+            &["sourcepreserve.io/preserve=x ClusterOnly"],
+        ),
+    ];
+    for (case, objects, labels, expected) in cases {
+        assert_eq!(narrowed(&view(&labels, &objects)), expected, "{case}");
+    }
+}
+
+#[test]
+fn an_object_that_is_being_deleted_still_narrows() {
+    let mut leaving = object("x", 1, EDGE);
+    leaving.metadata.deletion_timestamp = leaving.metadata.creation_timestamp.clone();
+    assert_eq!(
+        view(&node("work"), [&leaving]).narrowing,
+        view(&node("work"), [&object("x", 1, EDGE)]).narrowing
+    );
+}
+
+#[test]
+fn each_object_is_reported_with_what_an_acknowledgement_needs() {
+    let objects = [object("y", 2, CORE), object("x", 1, EDGE)];
+    let expected = |object: &str, view| ObjectView {
+        object: object.to_owned(),
+        uid: format!("uid-of-{object}"),
+        generation: 7,
+        label: ServiceLabel { key: "sourcepreserve.io/preserve".to_owned(), value: object.to_owned() },
+        view,
+        doubt: None,
+    };
+    assert_eq!(
+        view(&node("edge"), &objects).objects,
+        [expected("x", View::Full), expected("y", View::ClusterOnly)]
+    );
+}
+
+#[test]
+fn what_cannot_be_vouched_for_is_reported_with_the_field() {
+    let objects = [
+        object("old", 2, EDGE),
+        object("new", 1, &format!("{CORE}serviceLabel: {{value: old}}")),
+        object("odd", 1, UNREADABLE),
+    ];
+    let doubts: Vec<_> = view(&node("edge"), &objects)
+        .objects
+        .iter()
+        .map(|object| {
+            (object.object.clone(), object.doubt.as_ref().map(ToString::to_string).unwrap_or_default())
+        })
+        .collect();
+    let starts = [
+        ("new", "spec.serviceLabel: sourcepreserve.io/preserve=old already marks the Services of the older"),
+        ("odd", "spec.ingressNodes.selector: operator \"Gt\" on label \"role\" is unknown"),
+        ("old", ""),
+    ];
+    for ((object, doubt), (name, start)) in doubts.iter().zip(starts) {
+        assert!(
+            object == name && doubt.starts_with(start) && doubt.is_empty() == start.is_empty(),
+            "{doubts:?}"
+        );
+    }
+}
+
+#[test]
+fn hidden_services_are_left_out_by_one_requirement_for_each_key() {
+    let hidden = |label: &str| format!("{EDGE}elsewhere: Hidden\nserviceLabel: {label}");
+    let objects = [
+        object("a", 1, &hidden("{}")),
+        object("b", 1, &hidden("{}")),
+        object("c", 1, &hidden("{key: example.com/skip}")),
+        object("d", 1, EDGE),
+    ];
+    assert_eq!(
+        view(&node("work"), &objects).narrowing.without_hidden().to_string(),
+        "example.com/skip notin (c),sourcepreserve.io/preserve notin (a,b)"
+    );
+    assert!(view(&node("edge"), &objects).narrowing.without_hidden().selects_all());
+}
+
+#[test]
+fn a_service_with_several_labels_is_seen_as_the_narrowest_of_them_allows() {
+    let objects =
+        [object("a", 1, EDGE), object("b", 1, &format!("{EDGE}elsewhere: Hidden\nserviceLabel: {{key: k}}"))];
+    let narrowing = view(&node("work"), &objects).narrowing;
+    let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    assert_eq!(narrowing.of(&labels(&[])), View::Full);
+    assert_eq!(narrowing.of(&labels(&[("k", "other")])), View::Full);
+    assert_eq!(narrowing.of(&labels(&[("sourcepreserve.io/preserve", "a")])), View::ClusterOnly);
+    assert_eq!(narrowing.of(&labels(&[("sourcepreserve.io/preserve", "a"), ("k", "b")])), View::Hidden);
+}

@@ -1,0 +1,144 @@
+//! The client: asks at a steady pace, each time over a new connection, and prints what came back.
+//!
+//! Called by `main` with a `Question` that `cli` has parsed. `http`, `tcp` and `udp` each ask once; the pace, the
+//! timeout, the output and the counting are here. Questions are asked by the clock, not by the answers, so an
+//! interruption shows as the questions that it swallowed.
+
+mod failure;
+mod http;
+mod summary;
+mod target;
+mod tcp;
+mod udp;
+
+use std::{
+    io::Write as _,
+    net::IpAddr,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use hyper::{header::HeaderValue, http::uri::PathAndQuery};
+use serde_json::{Map, Value};
+use tokio::{
+    task::JoinSet,
+    time::{interval, timeout},
+};
+
+pub(crate) use self::target::Target;
+use self::{failure::Failure, summary::Summary};
+use crate::signals::Signals;
+
+/// Questions in flight at once, so that a silent server cannot use up this process's files. When they are all in
+/// flight, asking waits, and then catches up.
+const MOST_IN_FLIGHT: usize = 512;
+
+/// The largest answer that is read.
+const LARGEST_ANSWER: usize = 1024 * 1024;
+
+/// Why asking had to stop.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("cannot write the answers to stdout: {0}; whoever reads them must read to the end")]
+    Output(#[source] std::io::Error),
+}
+
+/// What to ask, whom, how often and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) protocol: Protocol,
+    pub(crate) target: Target,
+    /// 0 for no end.
+    pub(crate) count: u64,
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) bind: Option<IpAddr>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Protocol {
+    Http { path: PathAndQuery, host_header: Option<HeaderValue> },
+    Tcp,
+    Udp,
+}
+
+/// What a server answered, as the JSON object that is printed.
+type Answered = Map<String, Value>;
+
+/// What became of one question.
+struct Outcome {
+    seq: u64,
+    elapsed: Duration,
+    result: Result<Answered, Failure>,
+}
+
+/// Asks until all is asked or a signal comes, waits for what is in flight, and sums up.
+pub(crate) async fn run(question: Question, signals: &mut Signals) -> Result<ExitCode, Error> {
+    let mut summary = Summary::default();
+    let mut in_flight = JoinSet::new();
+    let mut pace = interval(question.interval);
+    let mut asking = true;
+    while asking || !in_flight.is_empty() {
+        tokio::select! {
+            () = signals.end(), if asking => asking = false,
+            Some(outcome) = in_flight.join_next() => {
+                if let Ok(outcome) = outcome {
+                    report(outcome, &mut summary)?;
+                }
+            }
+            _ = pace.tick(), if asking && in_flight.len() < MOST_IN_FLIGHT => {
+                summary.sent += 1;
+                in_flight.spawn(ask(question.clone(), summary.sent));
+                asking = summary.sent != question.count;
+            }
+        }
+    }
+    eprintln!("{}", summary.line());
+    Ok(if summary.all_answered() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn ask(question: Question, seq: u64) -> Outcome {
+    let started = Instant::now();
+    let asked = async {
+        let address = question.target.look_up(question.bind).await?;
+        match &question.protocol {
+            Protocol::Http { path, host_header } => {
+                let host = host_header.clone().map_or_else(|| question.target.as_header(), Ok)?;
+                http::ask(address, question.bind, path, host).await
+            }
+            Protocol::Tcp => tcp::ask(address, question.bind, seq).await,
+            Protocol::Udp => udp::ask(address, question.bind, seq).await,
+        }
+    };
+    let result = timeout(question.timeout, asked).await.unwrap_or(Err(Failure::TimedOut));
+    Outcome { seq, elapsed: started.elapsed(), result }
+}
+
+/// Prints a question's line and counts it.
+fn report(outcome: Outcome, summary: &mut Summary) -> Result<(), Error> {
+    let mut line = match outcome.result {
+        Ok(answered) => {
+            summary.answered += 1;
+            answered
+        }
+        Err(failure) => {
+            summary.failed(&failure);
+            failure.into_line()
+        }
+    };
+    line.insert("seq".to_owned(), outcome.seq.into());
+    line.insert("elapsedMs".to_owned(), milliseconds(outcome.elapsed).into());
+    writeln!(std::io::stdout(), "{}", Value::Object(line)).map_err(Error::Output)
+}
+
+/// Milliseconds with three decimals.
+fn milliseconds(elapsed: Duration) -> f64 {
+    (elapsed.as_secs_f64() * 1_000_000.0).round() / 1000.0
+}
+
+/// A server's line or body as the object to print; what is no JSON object is printed as text.
+fn answered(bytes: &[u8]) -> Answered {
+    serde_json::from_slice(bytes).unwrap_or_else(|_| {
+        Map::from_iter([("body".to_owned(), String::from_utf8_lossy(bytes).trim_end().into())])
+    })
+}

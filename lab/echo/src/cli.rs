@@ -1,0 +1,170 @@
+//! The command line: every argument is parsed into a type here, so the rest of the program sees no invalid value.
+
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    time::Duration,
+};
+
+use clap::{Args, Parser, Subcommand};
+use hyper::{header::HeaderValue, http::uri::PathAndQuery};
+
+use crate::ask::{Protocol, Question, Target};
+
+/// Tells every caller which address it came from: the lab's application, its client and its pause program.
+#[derive(Debug, Parser)]
+#[command(name = "echo", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(Serve),
+    Ask(Ask),
+    /// Wait for SIGTERM or SIGINT and exit with 0: the program of a pod's sandbox.
+    Pause,
+}
+
+/// Answer over HTTP, TCP and UDP with the peer's address, the local address and the pod and node this runs on.
+///
+/// HTTP: any method and path is answered with a JSON object that holds the request's headers too; /healthz with
+/// "ok"; ?delay=MILLISECONDS (at most 60000) delays the answer.
+///
+/// TCP: one JSON line, then every byte comes back until the caller ends its side.
+///
+/// UDP: one JSON datagram for each datagram.
+///
+/// Once all sockets are open, a JSON line with their addresses goes to stdout. The environment (the downward API)
+/// names the pod: `POD_NAME`, `POD_NAMESPACE`, `POD_IP`, `NODE_NAME`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// HTTP port; 0 lets the kernel choose.
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    pub(crate) http: u16,
+    /// Port for raw TCP; 0 lets the kernel choose.
+    #[arg(long, value_name = "PORT", default_value_t = 8081)]
+    pub(crate) tcp: u16,
+    /// Port for UDP; 0 lets the kernel choose.
+    #[arg(long, value_name = "PORT", default_value_t = 8082)]
+    pub(crate) udp: u16,
+    /// Address to listen on; :: takes IPv4 as well, and IPv4 peers are reported as plain IPv4.
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V6(Ipv6Addr::UNSPECIFIED))]
+    pub(crate) address: IpAddr,
+}
+
+/// Ask a server, each time over a new connection, and print one JSON line per question.
+///
+/// A line is what the server answered plus "seq" and "elapsedMs", or {"error": "refused"|"reset"|"timed out"|...}
+/// with a "detail". A summary follows on stderr. The exit code is 0 only when something was asked and all of it was
+/// answered.
+#[derive(Debug, Args)]
+#[command(subcommand_value_name = "PROTOCOL", subcommand_help_heading = "Protocols")]
+pub(crate) struct Ask {
+    #[command(subcommand)]
+    protocol: AskProtocol,
+}
+
+#[derive(Debug, Subcommand)]
+enum AskProtocol {
+    /// Send an HTTP/1.1 GET; a status that is not 2xx counts as failed.
+    Http {
+        #[command(flatten)]
+        common: AskOptions,
+        /// Path and query to ask for.
+        #[arg(long, default_value = "/", value_parser = path)]
+        path: PathAndQuery,
+        /// Host header to send instead of HOST:PORT.
+        #[arg(long, value_name = "HOST")]
+        host_header: Option<HeaderValue>,
+    },
+    /// Connect, read the server's line, send a line and wait until it comes back.
+    Tcp {
+        #[command(flatten)]
+        common: AskOptions,
+    },
+    /// Send a datagram and wait for the answer.
+    Udp {
+        #[command(flatten)]
+        common: AskOptions,
+    },
+}
+
+#[derive(Debug, Args)]
+struct AskOptions {
+    /// Whom to ask; an IPv6 address goes in brackets. A name is looked up for every question, its first address
+    /// used.
+    #[arg(value_name = "HOST:PORT")]
+    target: Target,
+    /// How many questions to ask; 0 asks until SIGINT or SIGTERM.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    count: u64,
+    /// Milliseconds from one question to the next, whether or not the last one has been answered.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    interval: u64,
+    /// Milliseconds until a question counts as not answered.
+    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    timeout: u64,
+    /// Local address to ask from.
+    #[arg(long, value_name = "IP")]
+    bind: Option<IpAddr>,
+}
+
+impl From<Ask> for Question {
+    fn from(ask: Ask) -> Self {
+        let (protocol, common) = match ask.protocol {
+            AskProtocol::Http { common, path, host_header } => (Protocol::Http { path, host_header }, common),
+            AskProtocol::Tcp { common } => (Protocol::Tcp, common),
+            AskProtocol::Udp { common } => (Protocol::Udp, common),
+        };
+        Self {
+            protocol,
+            target: common.target,
+            count: common.count,
+            interval: Duration::from_millis(common.interval),
+            timeout: Duration::from_millis(common.timeout),
+            bind: common.bind,
+        }
+    }
+}
+
+fn path(text: &str) -> Result<PathAndQuery, String> {
+    if !text.starts_with('/') {
+        return Err("a path starts with /".to_owned());
+    }
+    text.parse().map_err(|error: hyper::http::uri::InvalidUri| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn without_arguments_serve_takes_both_families_on_the_known_ports() {
+        let Command::Serve(serve) = Cli::parse_from(["echo", "serve"]).command else { panic!("not serve") };
+        assert_eq!((serve.http, serve.tcp, serve.udp), (8080, 8081, 8082));
+        assert_eq!(serve.address, IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+    }
+
+    #[test]
+    fn bad_arguments_are_refused() {
+        for arguments in [
+            &["echo", "ask", "http", "10.0.0.1"][..],
+            &["echo", "ask", "http", "10.0.0.1:80", "--path", "x"],
+            &["echo", "ask", "http", "10.0.0.1:80", "--host-header", "a\nb"],
+            &["echo", "ask", "tcp", "10.0.0.1:80", "--interval", "0"],
+            &["echo", "ask", "tcp", "10.0.0.1:80", "--path", "/"],
+            &["echo", "ask", "udp", "10.0.0.1:80", "--bind", "here"],
+            &["echo", "serve", "--http", "70000"],
+        ] {
+            assert!(Cli::try_parse_from(arguments).is_err(), "{arguments:?}");
+        }
+    }
+}

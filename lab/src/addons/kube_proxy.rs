@@ -1,0 +1,126 @@
+//! kube-proxy as kubeadm installs it: ServiceAccount, binding, ConfigMap with two files, DaemonSet.
+
+use serde_json::{Value, json};
+
+use super::service_account;
+use crate::images::kube_proxy_image;
+use crate::lab::ProxyMode;
+use crate::provision::KubernetesVersion;
+use crate::topology::{Families, POD_RANGE};
+
+pub(super) fn objects(
+    families: Families,
+    mode: ProxyMode,
+    version: KubernetesVersion,
+    server: &str,
+) -> Vec<Value> {
+    vec![
+        service_account("kube-proxy"),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "kubeadm:node-proxier"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-proxier"},
+            "subjects": [{"kind": "ServiceAccount", "name": "kube-proxy", "namespace": "kube-system"}],
+        }),
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "kube-proxy", "namespace": "kube-system", "labels": {"app": "kube-proxy"}},
+            "data": {
+                "config.conf": configuration(families, mode),
+                "kubeconfig.conf": kubeconfig(server),
+            },
+        }),
+        daemon_set(version),
+    ]
+}
+
+fn configuration(families: Families, mode: ProxyMode) -> String {
+    let ranges = POD_RANGE.cidrs(families).join(",");
+    format!(
+        "apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+bindAddress: 0.0.0.0
+clientConnection:
+  kubeconfig: /var/lib/kube-proxy/kubeconfig.conf
+clusterCIDR: {ranges}
+mode: {mode}
+# A network namespace cannot change the machine's limits.
+conntrack:
+  maxPerCore: 0
+  min: 0
+  tcpEstablishedTimeout: 0s
+  tcpCloseWaitTimeout: 0s
+"
+    )
+}
+
+fn kubeconfig(server: &str) -> String {
+    format!(
+        "apiVersion: v1
+kind: Config
+clusters:
+- cluster:
+    certificate-authority: /var/run/secrets/kubernetes.io/serviceaccount/ca.crt
+    server: {server}
+  name: default
+contexts:
+- context:
+    cluster: default
+    namespace: default
+    user: default
+  name: default
+current-context: default
+users:
+- name: default
+  user:
+    tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
+"
+    )
+}
+
+fn daemon_set(version: KubernetesVersion) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "kube-proxy", "namespace": "kube-system", "labels": {"k8s-app": "kube-proxy"}},
+        "spec": {
+            "selector": {"matchLabels": {"k8s-app": "kube-proxy"}},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "template": {
+                "metadata": {"labels": {"k8s-app": "kube-proxy"}},
+                "spec": {
+                    "priorityClassName": "system-node-critical",
+                    "serviceAccountName": "kube-proxy",
+                    "hostNetwork": true,
+                    "nodeSelector": {"kubernetes.io/os": "linux"},
+                    "tolerations": [{"operator": "Exists"}],
+                    "containers": [{
+                        "name": "kube-proxy",
+                        "image": kube_proxy_image(version),
+                        "imagePullPolicy": "IfNotPresent",
+                        "command": [
+                            "/usr/local/bin/kube-proxy",
+                            "--config=/var/lib/kube-proxy/config.conf",
+                            "--hostname-override=$(NODE_NAME)",
+                        ],
+                        "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+                        "securityContext": {"privileged": true},
+                        "volumeMounts": [
+                            {"name": "kube-proxy", "mountPath": "/var/lib/kube-proxy"},
+                            {"name": "xtables-lock", "mountPath": "/run/xtables.lock"},
+                            {"name": "lib-modules", "mountPath": "/lib/modules", "readOnly": true},
+                        ],
+                    }],
+                    "volumes": [
+                        {"name": "kube-proxy", "configMap": {"name": "kube-proxy"}},
+                        {"name": "xtables-lock", "hostPath": {"path": "/run/xtables.lock", "type": "FileOrCreate"}},
+                        // The lab's kernel has what it needs built in or loaded; the host's modules stay out of reach.
+                        {"name": "lib-modules", "hostPath": {"path": "/run/lib-modules", "type": "DirectoryOrCreate"}},
+                    ],
+                },
+            },
+        },
+    })
+}

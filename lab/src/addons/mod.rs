@@ -1,0 +1,55 @@
+//! What a cluster gets once its API server answers: the nodes' ranges and roles, kube-proxy, CoreDNS and a role for
+//! the API server's calls to kubelets, laid out as kubeadm does. Pure: the objects as JSON.
+
+mod coredns;
+mod kube_proxy;
+
+use serde_json::{Value, json};
+
+use crate::credentials::KUBELET_CLIENT;
+use crate::lab::ProxyMode;
+use crate::provision::KubernetesVersion;
+use crate::topology::{Node, Topology};
+
+/// The label of nodes through which traffic enters.
+pub(crate) const INGRESS_ROLE: &str = "node-role.kubernetes.io/ingress";
+
+/// A node's object: its labels and the range of its pods. Its kubelet registers the rest.
+pub(crate) fn node(topology: &Topology, node: &Node) -> Value {
+    let ranges = node.pod_cidrs(topology.families);
+    let labels = if node.ingress { json!({INGRESS_ROLE: ""}) } else { json!({}) };
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": node.name.as_str(), "labels": labels},
+        "spec": {"podCIDR": ranges[0], "podCIDRs": ranges},
+    })
+}
+
+/// Everything else, as one list.
+pub(crate) fn cluster(
+    topology: &Topology,
+    mode: ProxyMode,
+    version: KubernetesVersion,
+    server: &str,
+) -> Value {
+    let mut items = vec![kubelet_access()];
+    items.extend(kube_proxy::objects(topology.families, mode, version, server));
+    items.extend(coredns::objects(topology.families));
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+fn kubelet_access() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "lab:apiserver-kubelet-client"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:kubelet-api-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": KUBELET_CLIENT}],
+    })
+}
+
+/// A service account of kube-system.
+fn service_account(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "kube-system"}})
+}

@@ -1,0 +1,237 @@
+//! Arguments in, one call of the library, an exit code out.
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::net::IpAddr;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use isp_lab::provision::{self, KubernetesVersion, Purpose};
+use isp_lab::{Lab, LabError, Place, ProxyMode, init};
+
+/// A real Kubernetes cluster on this machine, without Docker.
+#[derive(Debug, Parser)]
+#[command(name = "lab", version, arg_required_else_help = true)]
+struct Cli {
+    /// Which lab; labs of different names run beside each other.
+    #[arg(long, global = true, default_value = "default")]
+    name: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Build what is missing and start a cluster.
+    Up(Up),
+    /// End a lab and take everything of it away.
+    Down,
+    /// Show the labs and how the components of this one are.
+    Status,
+    /// Print the path of a kubeconfig that works from the host.
+    Kubeconfig,
+    /// Run kubectl on the lab.
+    Kubectl {
+        /// Arguments of kubectl.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run a program in the network of a place.
+    Exec {
+        /// A node's name, client, client-2, router, control-plane or pod/<namespace>/<name>.
+        place: Place,
+        /// The program and its arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<String>,
+    },
+    /// Have the router send an external address (192.0.2.0/24) to nodes; to nobody without nodes.
+    Route {
+        /// The external address.
+        address: IpAddr,
+        /// The nodes, separated by commas.
+        #[arg(value_delimiter = ',')]
+        nodes: Vec<String>,
+    },
+    /// Print the log of a component, such as kube-apiserver or edge-1/kubelet; `status` lists them.
+    Logs {
+        /// The component.
+        component: String,
+    },
+    /// Make an image archive (OCI) known to every node.
+    LoadImage {
+        /// The archive.
+        archive: PathBuf,
+    },
+    /// Build or install what a kind of test needs.
+    Provision {
+        /// What it is for.
+        #[arg(long = "for", value_enum)]
+        purpose: Purpose,
+        /// The Kubernetes release.
+        #[arg(long, default_value_t)]
+        kubernetes: KubernetesVersion,
+    },
+    /// Say whether tests of a kind can run on this machine; exit code 1 and the reason if not.
+    CanRun {
+        /// What it is for.
+        #[arg(value_enum)]
+        purpose: Purpose,
+    },
+    #[command(hide = true)]
+    Launch { directory: PathBuf },
+    #[command(hide = true)]
+    Init { directory: PathBuf },
+}
+
+#[derive(Debug, Args)]
+struct Up {
+    /// The nodes, separated by commas; those called edge… are ingress nodes.
+    #[arg(long, value_delimiter = ',', default_value = "edge-1,work-1,work-2")]
+    nodes: Vec<String>,
+    /// The ingress nodes, when they are others.
+    #[arg(long, value_delimiter = ',')]
+    ingress_nodes: Option<Vec<String>>,
+    /// How kube-proxy programs the kernel.
+    #[arg(long, value_enum, default_value_t)]
+    proxy_mode: ProxyMode,
+    /// The Kubernetes release.
+    #[arg(long, default_value_t)]
+    kubernetes: KubernetesVersion,
+    /// Install Istio with an ingress gateway on the ingress nodes.
+    #[arg(long)]
+    istio: bool,
+    /// IPv6 beside IPv4.
+    #[arg(long)]
+    dual_stack: bool,
+    /// The port on the host's loopback that leads to the API server; any free one when left out.
+    #[arg(long, default_value_t = 0)]
+    api_port: u16,
+}
+
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Launch { directory } => return report(init::launch(&directory)),
+        Command::Init { directory } => return report(init::run(&directory)),
+        command => run(&cli.name, command),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => report(Err(error)),
+    }
+}
+
+fn report<E: std::fmt::Display>(result: Result<(), E>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(name: &str, command: Command) -> Result<ExitCode, LabError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|source| LabError::File { path: "the runtime".into(), source })?;
+    runtime.block_on(act(name, command))
+}
+
+async fn act(name: &str, command: Command) -> Result<ExitCode, LabError> {
+    match command {
+        Command::Up(arguments) => up(name, arguments).await?,
+        Command::Down => isp_lab::down(name)?,
+        Command::Status => return status(name).await,
+        Command::Kubeconfig => println!("{}", Lab::attach(name).await?.kubeconfig().display()),
+        Command::Kubectl { arguments } => {
+            let mut kubectl = Lab::attach(name).await?.kubectl_command();
+            return replace(kubectl.args(arguments));
+        }
+        Command::Exec { place, command } => {
+            return replace(&mut Lab::attach(name).await?.command_in(&place, &command).await?);
+        }
+        Command::Route { address, nodes } => {
+            let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+            Lab::attach(name).await?.route(address, &nodes).await?;
+        }
+        Command::Logs { component } => {
+            let path = isp_lab::log_path(name, &component)?;
+            let mut file =
+                fs::File::open(&path).map_err(|source| LabError::File { path: path.clone(), source })?;
+            io::copy(&mut file, &mut io::stdout()).map_err(|source| LabError::File { path, source })?;
+        }
+        Command::LoadImage { archive } => Lab::attach(name).await?.load_image(&archive).await?,
+        Command::Provision { purpose, kubernetes } => {
+            provision::provision(purpose, kubernetes, say)?;
+        }
+        Command::CanRun { purpose } => {
+            if let Err(reason) = provision::can_run(purpose) {
+                println!("{reason}");
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Command::Launch { .. } | Command::Init { .. } => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Becomes another program, so that signals, the terminal and the exit code are its own.
+fn replace(command: &mut std::process::Command) -> Result<ExitCode, LabError> {
+    let source = command.exec();
+    Err(LabError::File { path: command.get_program().into(), source })
+}
+
+async fn up(name: &str, arguments: Up) -> Result<(), LabError> {
+    let mut builder = Lab::builder()
+        .name(name)
+        .nodes(arguments.nodes)
+        .proxy_mode(arguments.proxy_mode)
+        .kubernetes(arguments.kubernetes)
+        .istio(arguments.istio)
+        .dual_stack(arguments.dual_stack)
+        .api_port(arguments.api_port)
+        .progress(say);
+    if let Some(nodes) = arguments.ingress_nodes {
+        builder = builder.ingress_nodes(nodes);
+    }
+    // An interrupted start leaves nothing behind.
+    let lab = tokio::select! {
+        lab = builder.up() => lab?,
+        _ = tokio::signal::ctrl_c() => {
+            say("interrupted; taking the lab down");
+            return isp_lab::down(name);
+        }
+    };
+    let lab = lab.keep();
+    println!("export KUBECONFIG={}", lab.kubeconfig().display());
+    if io::stdout().is_terminal() {
+        println!("try: cargo xtask lab kubectl -- get nodes -o wide");
+    }
+    Ok(())
+}
+
+async fn status(name: &str) -> Result<ExitCode, LabError> {
+    for (lab, running) in isp_lab::list()? {
+        println!("lab {lab}: {}", if running { "running" } else { "killed; `down` removes what is left" });
+    }
+    match Lab::attach(name).await {
+        Ok(lab) => {
+            lab.status().await?.iter().for_each(|line| println!("{line}"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(LabError::NotRunning(name)) => {
+            println!("lab {name}: not running");
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn say(line: &str) {
+    eprintln!("{line}");
+}

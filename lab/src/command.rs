@@ -1,0 +1,121 @@
+//! Running other programs: always an argument list, never a shell; a failure says which command, how it ended and
+//! what it printed last.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::{Command, ExitStatus, Stdio};
+
+use thiserror::Error;
+
+/// What a finished program printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+    /// Whether it ended with 0.
+    pub success: bool,
+    /// Its exit code, unless a signal ended it.
+    pub code: Option<i32>,
+}
+
+impl From<std::process::Output> for Output {
+    fn from(output: std::process::Output) -> Self {
+        Self {
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            success: output.status.success(),
+            code: output.status.code(),
+        }
+    }
+}
+
+/// Why a program did not do its work.
+#[derive(Debug, Error)]
+pub enum CommandError {
+    /// It could not be started.
+    #[error("cannot run {command}: {source}")]
+    Start {
+        /// Program and arguments.
+        command: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It ended with something else than 0.
+    #[error("{command} ended with {status}: {last}")]
+    Failed {
+        /// Program and arguments.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// The last lines it printed.
+        last: String,
+    },
+}
+
+/// The command as a person would read it.
+pub(crate) fn describe(command: &Command) -> String {
+    let mut line = command.get_program().to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        let _ = write!(line, " {}", argument.to_string_lossy());
+    }
+    line
+}
+
+/// Runs the command to its end and wants success.
+pub(crate) fn run(command: &mut Command) -> Result<Output, CommandError> {
+    run_with_input(command, "")
+}
+
+/// The same, with something on its standard input.
+pub(crate) fn run_with_input(command: &mut Command, input: &str) -> Result<Output, CommandError> {
+    let output = output(command, input)?;
+    check(&describe(command), output)
+}
+
+/// Runs the command to its end, whatever that is.
+pub(crate) fn output(command: &mut Command, input: &str) -> Result<Output, CommandError> {
+    let finished = spawn_piped(command).and_then(|mut child| {
+        let stdin = child.stdin.take();
+        std::thread::scope(|scope| {
+            // Beside the reading, so that neither side waits for the other. A program that does not read its input
+            // to the end has its own reason, which its exit tells.
+            scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
+            child.wait_with_output()
+        })
+    });
+    finished.map(Output::from).map_err(|source| CommandError::Start { command: describe(command), source })
+}
+
+fn spawn_piped(command: &mut Command) -> io::Result<std::process::Child> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}
+
+/// Turns an unsuccessful end into an error.
+pub(crate) fn check(command: &str, output: Output) -> Result<Output, CommandError> {
+    if output.success {
+        return Ok(output);
+    }
+    let status = output.code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
+    let printed = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
+    Err(CommandError::Failed { command: command.to_owned(), status, last: last_lines(printed, 12) })
+}
+
+/// How a child that was not read ended, as an error when it did not succeed.
+pub(crate) fn check_status(command: &str, status: ExitStatus, last: &str) -> Result<(), CommandError> {
+    if status.success() {
+        return Ok(());
+    }
+    Err(CommandError::Failed {
+        command: command.to_owned(),
+        status: status.to_string(),
+        last: last_lines(last, 30),
+    })
+}
+
+/// The last `count` lines.
+pub(crate) fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}

@@ -1,0 +1,237 @@
+//! A control plane without nodes: etcd, API server and controller-manager on loopback, as whoever runs the test.
+//! For everything that needs the real API and no packets. kwok simulates nodes and pods where thousands are wanted.
+
+mod processes;
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use thiserror::Error;
+use tokio::sync::OnceCell;
+
+use self::processes::Processes;
+use crate::command::{self, CommandError, Output};
+use crate::components::{self, Component, ControlPlaneSettings};
+use crate::credentials::Credentials;
+use crate::dirs::{self, DirsError};
+use crate::pki::PkiError;
+use crate::provision::{self, KubernetesVersion, Programs, ProvisionError, Purpose};
+use crate::topology::Families;
+
+const DEADLINE: Duration = Duration::from_secs(90);
+/// Another process may take a port between its choice and its use.
+const ATTEMPTS: usize = 3;
+
+static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+
+/// Why there is no control plane.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum ControlPlaneError {
+    #[error(transparent)]
+    Dirs(#[from] DirsError),
+    #[error(transparent)]
+    Provision(#[from] ProvisionError),
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    #[error("cannot use {}: {source}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("{component} ended while the control plane started; its log ends with\n{log}")]
+    Ended { component: String, log: String },
+    #[error("the API server was not ready within {} s: {detail}", DEADLINE.as_secs())]
+    NotReady { detail: String },
+    #[error("the API server did not answer: {0}")]
+    Kube(#[from] Box<kube::Error>),
+    #[error("the kubeconfig could not be used: {0}")]
+    Kubeconfig(#[from] Box<kube::config::KubeconfigError>),
+    #[error("a thread of this program was lost")]
+    Lost,
+}
+
+/// A running control plane. Its processes end with the process that started it, however that ends.
+pub struct ControlPlane {
+    directory: PathBuf,
+    programs: Programs,
+    config: Config,
+    processes: Processes,
+    kwok: OnceCell<()>,
+}
+
+impl ControlPlane {
+    /// The control plane of this test binary: started by the first test that asks, used by all. Tests keep out of each
+    /// other's way by a namespace, or a prefix of names, for each.
+    pub async fn shared() -> Result<&'static Self, ControlPlaneError> {
+        SHARED.get_or_try_init(Self::start).await
+    }
+
+    /// A control plane of one's own.
+    pub async fn start() -> Result<Self, ControlPlaneError> {
+        let programs = tokio::task::spawn_blocking(|| {
+            provision::provision(Purpose::Api, KubernetesVersion::default(), say)
+        })
+        .await
+        .map_err(|_| ControlPlaneError::Lost)??;
+        let mut attempt = 1;
+        loop {
+            match Self::try_start(&programs).await {
+                Err(ControlPlaneError::Ended { log, .. })
+                    if attempt < ATTEMPTS && log.contains("address already in use") =>
+                {
+                    attempt += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn try_start(programs: &Programs) -> Result<Self, ControlPlaneError> {
+        let directory = new_directory()?;
+        let [api, etcd, peers] = free_ports().map_err(|source| file(&directory, source))?;
+        let server = format!("https://127.0.0.1:{api}");
+        let names = ["localhost", "127.0.0.1", "kubernetes.default.svc"].map(str::to_owned).into();
+        let credentials = Credentials::create(directory.join("pki"), names, &server)?.finish();
+        let settings = ControlPlaneSettings {
+            bind: "127.0.0.1".to_owned(),
+            advertise: None,
+            api_port: api,
+            etcd_ports: (etcd, peers),
+            data: directory.join("etcd"),
+            families: Families::Single,
+            manager_port: None,
+        };
+        let processes = Processes::new(&directory);
+        let (later, first): (Vec<_>, Vec<_>) = components::control_plane(programs, &credentials, &settings)?
+            .into_iter()
+            .partition(|component| component.after_api);
+        first.into_iter().try_for_each(|component| processes.start(component))?;
+        let kubeconfig = Kubeconfig::read_from(credentials.kubeconfig_path("admin")).map_err(Box::new)?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(Box::new)?;
+        let this =
+            Self { directory, programs: programs.clone(), config, processes, kwok: OnceCell::const_new() };
+        this.wait_ready().await?;
+        later.into_iter().try_for_each(|component| this.processes.start(component))?;
+        Ok(this)
+    }
+
+    /// A client with all rights, bound to the runtime that it is made in: make one in each test.
+    pub fn client(&self) -> Result<Client, ControlPlaneError> {
+        Ok(Client::try_from(self.config.clone()).map_err(Box::new)?)
+    }
+
+    /// A kubeconfig with all rights.
+    pub fn kubeconfig(&self) -> PathBuf {
+        Credentials::at(self.directory.join("pki")).kubeconfig_path("admin")
+    }
+
+    /// Runs `kubectl`, whatever its end.
+    pub async fn kubectl<S: AsRef<str>>(&self, arguments: &[S]) -> Result<Output, ControlPlaneError> {
+        self.kubectl_with_input(arguments, "").await
+    }
+
+    /// The same, with something on its standard input.
+    pub async fn kubectl_with_input<S: AsRef<str>>(
+        &self,
+        arguments: &[S],
+        input: &str,
+    ) -> Result<Output, ControlPlaneError> {
+        let mut kubectl = Command::new(self.programs.path("kubectl")?);
+        kubectl.args(arguments.iter().map(AsRef::as_ref)).env("KUBECONFIG", self.kubeconfig());
+        // Its own caches, so that it neither reads nor fills the user's.
+        kubectl.env("HOME", &self.directory);
+        let input = input.to_owned();
+        let run = move || command::output(&mut kubectl, &input);
+        Ok(tokio::task::spawn_blocking(run).await.map_err(|_| ControlPlaneError::Lost)??)
+    }
+
+    /// From now on nodes annotated `kwok.x-k8s.io/node: fake` become ready, and pods bound to them run.
+    pub async fn simulate_nodes(&self) -> Result<(), ControlPlaneError> {
+        let start = async || {
+            self.processes.start(Component {
+                name: "kwok".to_owned(),
+                node: None,
+                program: self.programs.path("kwok")?.to_owned(),
+                arguments: vec![
+                    format!("--kubeconfig={}", self.kubeconfig().display()),
+                    "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
+                    "--node-lease-duration-seconds=40".to_owned(),
+                    format!(
+                        "--config={}",
+                        Path::new(env!("CARGO_MANIFEST_DIR")).join("kwok/stages.yaml").display()
+                    ),
+                ],
+                after_api: true,
+            })
+        };
+        self.kwok.get_or_try_init(start).await.copied()
+    }
+
+    async fn wait_ready(&self) -> Result<(), ControlPlaneError> {
+        let (client, started) = (self.client()?, Instant::now());
+        loop {
+            let request = http::Request::get("/readyz")
+                .body(Vec::new())
+                .map_err(|error| Box::new(kube::Error::HttpError(error)))?;
+            let Err(problem) = client.request_text(request).await else { return Ok(()) };
+            self.processes.check()?;
+            if started.elapsed() > DEADLINE {
+                return Err(ControlPlaneError::NotReady { detail: problem.to_string() });
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        self.processes.end();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+fn file(path: &Path, source: std::io::Error) -> ControlPlaneError {
+    ControlPlaneError::File { path: path.to_owned(), source }
+}
+
+/// A directory named by this process. Those of processes that are gone are removed: a shared control plane ends with
+/// its process and has no other chance to clean up.
+fn new_directory() -> Result<PathBuf, ControlPlaneError> {
+    let all = dirs::cache()?.join("control-planes");
+    fs::create_dir_all(&all).map_err(|source| file(&all, source))?;
+    for entry in fs::read_dir(&all).map_err(|source| file(&all, source))?.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.split('-').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let prefix = format!("{}-", std::process::id());
+    let directory = tempfile::Builder::new()
+        .prefix(&prefix)
+        .tempdir_in(&all)
+        .map_err(|source| file(&all, source))?
+        .keep();
+    Ok(directory)
+}
+
+fn free_ports() -> std::io::Result<[u16; 3]> {
+    // All are held before any is let go, so that they differ.
+    let listeners = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+    let mut ports = [0; 3];
+    for (port, listener) in ports.iter_mut().zip(listeners) {
+        *port = listener?.local_addr()?.port();
+    }
+    Ok(ports)
+}

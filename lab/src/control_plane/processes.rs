@@ -1,0 +1,88 @@
+//! The processes of a control plane. They must end with the process that started them, even when that is killed: the
+//! kernel sees to it, but it watches the *thread* that started them. So one thread, which lives as long as the process,
+//! starts them all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
+use std::thread;
+
+use super::ControlPlaneError;
+use crate::command::{self, CommandError};
+use crate::components::Component;
+
+type Spawn = (Command, mpsc::Sender<std::io::Result<Child>>);
+
+static SPAWNER: OnceLock<Mutex<mpsc::Sender<Spawn>>> = OnceLock::new();
+
+pub(super) struct Processes {
+    directory: PathBuf,
+    children: Mutex<Vec<(String, Child)>>,
+}
+
+impl Processes {
+    pub(super) fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), children: Mutex::new(Vec::new()) }
+    }
+
+    pub(super) fn start(&self, component: Component) -> Result<(), ControlPlaneError> {
+        let log = self.log(&component.name);
+        let file = |source| ControlPlaneError::File { path: log.clone(), source };
+        let output = fs::File::create(&log).map_err(file)?;
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(&component.program)
+            .args(&component.arguments)
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().map_err(file)?)
+            .stderr(output);
+        let described = command::describe(&command);
+        let child = spawn(command).ok_or(ControlPlaneError::Lost)?;
+        let child = child.map_err(|source| CommandError::Start { command: described, source })?;
+        self.children.lock().unwrap_or_else(PoisonError::into_inner).push((component.name, child));
+        Ok(())
+    }
+
+    /// An error when one of them has ended.
+    pub(super) fn check(&self) -> Result<(), ControlPlaneError> {
+        for (name, child) in self.children.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            if matches!(child.try_wait(), Ok(Some(_))) {
+                let log = fs::read_to_string(self.log(name)).unwrap_or_default();
+                let log = command::last_lines(&log, 8);
+                return Err(ControlPlaneError::Ended { component: name.clone(), log });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn end(&self) {
+        let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        // The last started first: a client of a server that is gone would only complain.
+        for (_, mut child) in children.drain(..).rev() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn log(&self, component: &str) -> PathBuf {
+        self.directory.join(format!("{component}.log"))
+    }
+}
+
+fn spawn(command: Command) -> Option<std::io::Result<Child>> {
+    let spawner = SPAWNER.get_or_init(|| {
+        let (requests, queue) = mpsc::channel::<Spawn>();
+        thread::spawn(move || {
+            for (mut command, answer) in queue {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        Mutex::new(requests)
+    });
+    let (answer, result) = mpsc::channel();
+    spawner.lock().unwrap_or_else(PoisonError::into_inner).send((command, answer)).ok()?;
+    result.recv().ok()
+}

@@ -1,0 +1,146 @@
+//! The files by which the parts of a cluster know each other: certificates, token keys and kubeconfigs, laid out in
+//! one directory as kubeadm does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::pki::{Authority, Pair, PkiError, Usage, token_keys, write_private};
+
+/// A directory of credentials.
+#[derive(Debug, Clone)]
+pub(crate) struct Credentials {
+    directory: PathBuf,
+}
+
+/// Whose kubeconfigs are made, as file name, user and group. `admin` is what people and tests use.
+const USERS: [(&str, &str, Option<&str>); 3] = [
+    ("admin", "kubernetes-admin", Some("system:masters")),
+    ("controller-manager", "system:kube-controller-manager", None),
+    ("scheduler", "system:kube-scheduler", None),
+];
+
+/// What the API server calls kubelets as; a role binding lets it.
+pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
+
+/// The authorities of a cluster while its credentials are being made.
+pub(crate) struct Issuing {
+    credentials: Credentials,
+    cluster: Authority,
+}
+
+impl Credentials {
+    /// Those that were made earlier.
+    pub(crate) fn at(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// Makes the credentials of the control plane: an API server known by `names`, asked at `server` by its own side.
+    pub(crate) fn create(directory: PathBuf, names: Vec<String>, server: &str) -> Result<Issuing, PkiError> {
+        fs::create_dir_all(&directory)
+            .map_err(|source| PkiError::Write { path: directory.clone(), source })?;
+        let files = Self { directory };
+        let cluster = Authority::new("kubernetes")?;
+        let front = Authority::new("front-proxy-ca")?;
+        let etcd = Authority::new("etcd-ca")?;
+        files.authority("ca", &cluster)?;
+        files.authority("front-proxy-ca", &front)?;
+        files.authority("etcd-ca", &etcd)?;
+
+        let loopback = || vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+        files.pair("apiserver", &cluster.issue("kube-apiserver", None, names, Usage::Server)?)?;
+        files.pair("kubelet-client", &cluster.issue(KUBELET_CLIENT, None, vec![], Usage::Client)?)?;
+        files.pair("front-proxy-client", &front.issue("front-proxy-client", None, vec![], Usage::Client)?)?;
+        files.pair("etcd", &etcd.issue("etcd", None, loopback(), Usage::Both)?)?;
+        files.pair("etcd-client", &etcd.issue("kube-apiserver", None, vec![], Usage::Client)?)?;
+        let (public, private) = token_keys()?;
+        write_private(&files.path("sa.pub"), &public)?;
+        write_private(&files.path("sa.key"), &private)?;
+
+        let issuing = Issuing { credentials: files, cluster };
+        for (file, user, group) in USERS {
+            issuing.kubeconfig(file, user, group, server)?;
+        }
+        Ok(issuing)
+    }
+
+    /// A file of the directory.
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.directory.join(file)
+    }
+
+    /// The same as text, for a flag.
+    pub(crate) fn file(&self, file: &str) -> String {
+        self.path(file).display().to_string()
+    }
+
+    /// The kubeconfig of a user.
+    pub(crate) fn kubeconfig_path(&self, user: &str) -> PathBuf {
+        self.path(&format!("{user}.kubeconfig"))
+    }
+
+    fn authority(&self, name: &str, authority: &Authority) -> Result<(), PkiError> {
+        self.pair(name, &Pair { certificate: authority.certificate.clone(), key: authority.key() })
+    }
+
+    fn pair(&self, name: &str, pair: &Pair) -> Result<(), PkiError> {
+        write_private(&self.path(&format!("{name}.crt")), &pair.certificate)?;
+        write_private(&self.path(&format!("{name}.key")), &pair.key)
+    }
+
+    /// Copies a kubeconfig for use at another address of the API server.
+    pub(crate) fn readdress(&self, user: &str, server: &str, to: &Path) -> Result<(), PkiError> {
+        let from = self.kubeconfig_path(user);
+        let fail = |source| PkiError::Write { path: to.to_owned(), source };
+        let text = fs::read_to_string(&from).map_err(fail)?;
+        let mut config: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| fail(error.into()))?;
+        config["clusters"][0]["cluster"]["server"] = server.into();
+        write_private(to, &format!("{config:#}\n"))
+    }
+}
+
+impl Issuing {
+    /// The credentials of a node: its serving certificate, and a kubeconfig with which the Node authorizer knows it.
+    pub(crate) fn node(&self, name: &str, addresses: Vec<String>, server: &str) -> Result<(), PkiError> {
+        let names = addresses.into_iter().chain([name.to_owned()]).collect();
+        let serving = self.cluster.issue(&format!("system:node:{name}"), None, names, Usage::Server)?;
+        self.credentials.pair(&format!("kubelet-{name}"), &serving)?;
+        self.kubeconfig(name, &format!("system:node:{name}"), Some("system:nodes"), server)
+    }
+
+    /// What was made so far.
+    pub(crate) fn finish(self) -> Credentials {
+        self.credentials
+    }
+
+    fn kubeconfig(&self, file: &str, user: &str, group: Option<&str>, server: &str) -> Result<(), PkiError> {
+        let pair = self.cluster.issue(user, group, vec![], Usage::Client)?;
+        let config = kubeconfig(&self.cluster.certificate, user, &pair, server);
+        write_private(&self.credentials.kubeconfig_path(file), &format!("{config:#}\n"))
+    }
+}
+
+/// A kubeconfig; JSON is YAML.
+fn kubeconfig(authority: &str, user: &str, pair: &Pair, server: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "lab", "cluster": {
+            "server": server,
+            "certificate-authority-data": base64(authority),
+        }}],
+        "users": [{"name": user, "user": {
+            "client-certificate-data": base64(&pair.certificate),
+            "client-key-data": base64(&pair.key),
+        }}],
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": user}}],
+        "current-context": "lab",
+    })
+}
+
+/// The encoding that kubeconfigs use, by the type that Kubernetes' own objects use for it.
+fn base64(text: &str) -> serde_json::Value {
+    json!(k8s_openapi::ByteString(text.as_bytes().to_vec()))
+}

@@ -1,0 +1,217 @@
+//! Images made from what is on this machine: programs, the libraries they need, and a few files around them.
+//!
+//! Nothing is pulled and nothing is run inside: an `Image` is a list of what it holds, and `write_archive` turns it
+//! into an OCI archive that `ctr images import` takes. The same input gives the same bytes. Whoever provisions the
+//! lab describes its images with this and keeps the archives; which programs those are is not known here.
+//!
+//! `rootfs` lays files out, `closure` finds libraries, `layer` and `oci` write.
+
+mod closure;
+mod digest;
+mod error;
+mod layer;
+mod oci;
+mod rootfs;
+
+use std::{
+    fmt::Write as _,
+    fs, io,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+pub(crate) use self::digest::Digest;
+pub use self::error::Error;
+use self::{
+    error::at,
+    rootfs::{Entry, Kind, Rootfs},
+};
+
+/// Counted up when the same input is to give other bytes, so that archives made before are made again.
+const FORMAT: u32 = 1;
+
+/// Rewritten by ldconfig whenever a library is installed or replaced.
+const LOADER_CACHE: &str = "/etc/ld.so.cache";
+
+/// What an image will hold and how its containers start.
+#[derive(Debug, Clone)]
+pub(crate) struct Image {
+    name: String,
+    entries: Vec<(PathBuf, Entry)>,
+    /// Host paths of the ELF files whose libraries come along.
+    linked: Vec<PathBuf>,
+    accounts: Vec<Account>,
+    settings: oci::Settings,
+}
+
+#[derive(Debug, Clone)]
+struct Account {
+    name: String,
+    uid: u32,
+    gid: u32,
+    home: String,
+}
+
+impl Image {
+    /// An empty image under its full name, such as `registry.k8s.io/kube-proxy:v1.37.0`.
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            entries: Vec::new(),
+            linked: Vec::new(),
+            accounts: Vec::new(),
+            settings: oci::Settings::default(),
+        }
+    }
+
+    /// The name it was given.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A program of the host, with its loader and libraries.
+    ///
+    /// Where the host has a link to a program of another name, as `iptables` is to `xtables-nft-multi`, so has the
+    /// image, with the program beside it: such programs look at the name they were called by.
+    pub(crate) fn program(
+        mut self,
+        host: impl AsRef<Path>,
+        destination: impl Into<PathBuf>,
+    ) -> Result<Self, Error> {
+        let host = host.as_ref();
+        let destination = destination.into();
+        let real = closure::elf(host)?;
+        let beside =
+            real.file_name().filter(|name| host.is_symlink() && Some(*name) != destination.file_name());
+        let program = match beside {
+            None => destination,
+            Some(name) => {
+                let program = destination.with_file_name(name);
+                self.entries.push((destination, Entry::link(name)));
+                program
+            }
+        };
+        self.entries.push((program, Entry::file(real.clone(), 0o755)));
+        self.linked.push(real);
+        Ok(self)
+    }
+
+    /// Every `*.so` of a directory, at the same place in the image, with the libraries they need: what a program
+    /// loads by itself and `ldd` cannot know of, such as the extensions of iptables.
+    pub(crate) fn plugins(mut self, directory: impl AsRef<Path>) -> Result<Self, Error> {
+        let directory = directory.as_ref();
+        let listing = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let listing = listing.map_err(at("list the plugins in", directory))?;
+        let mut paths: Vec<_> = listing.iter().map(fs::DirEntry::path).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "so"));
+        // The order of a directory is not the same on every machine, and the digest of the inputs depends on it.
+        paths.sort();
+        for path in paths {
+            self = self.program(&path, &path)?;
+        }
+        Ok(self)
+    }
+
+    /// A file of the host as it is, without libraries; links are followed, and of its mode only whether it is
+    /// executable counts.
+    pub(crate) fn file(
+        mut self,
+        host: impl AsRef<Path>,
+        destination: impl Into<PathBuf>,
+    ) -> Result<Self, Error> {
+        let real = fs::canonicalize(&host).map_err(at("read", host.as_ref()))?;
+        let mode = fs::metadata(&real).map_err(at("read", &real))?.permissions().mode();
+        let mode = if mode & 0o111 == 0 { 0o644 } else { 0o755 };
+        self.entries.push((destination.into(), Entry::file(real, mode)));
+        Ok(self)
+    }
+
+    /// A symbolic link; the target is written as it is given.
+    pub(crate) fn symlink(mut self, destination: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+        self.entries.push((destination.into(), Entry::link(target)));
+        self
+    }
+
+    /// A directory. Those above files need not be named.
+    pub(crate) fn directory(mut self, destination: impl Into<PathBuf>, mode: u32) -> Self {
+        self.entries.push((destination.into(), Entry::directory(mode)));
+        self
+    }
+
+    /// A user, with a group of the same name, in `/etc/passwd` and `/etc/group`; root is then named there as well.
+    pub(crate) fn passwd_entry(
+        mut self,
+        name: impl Into<String>,
+        uid: u32,
+        gid: u32,
+        home: impl Into<String>,
+    ) -> Self {
+        self.accounts.push(Account { name: name.into(), uid, gid, home: home.into() });
+        self
+    }
+
+    /// The command that containers start with.
+    pub(crate) fn entrypoint<S: Into<String>>(mut self, command: impl IntoIterator<Item = S>) -> Self {
+        self.settings.entrypoint = command.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The user to run as: `uid`, `uid:gid` or a name of `passwd_entry`.
+    pub(crate) fn user(mut self, user: impl Into<String>) -> Self {
+        self.settings.user = user.into();
+        self
+    }
+
+    /// A digest over paths, sizes, times and settings. While it stays the same, so does the archive; it reads no
+    /// file's content and looks for no library, whose changes show in the loader's cache.
+    pub(crate) fn inputs_digest(&self) -> Result<Digest, Error> {
+        let mut entries = Vec::new();
+        for (path, entry) in &self.described() {
+            let kind = match &entry.kind {
+                Kind::File(source) => stamp(source)?,
+                Kind::Content(content) => json!(Digest::of(content).to_string()),
+                Kind::Link(target) => json!(target.to_string_lossy()),
+                Kind::Directory => Value::Null,
+            };
+            entries.push(json!([path.to_string_lossy(), entry.kind.word(), kind, entry.mode]));
+        }
+        let cache = Path::new(LOADER_CACHE);
+        let cache = if self.linked.is_empty() || !cache.exists() { Value::Null } else { stamp(cache)? };
+        let settings = self.settings.to_json();
+        Ok(Digest::of(json!([FORMAT, self.name, settings, cache, entries]).to_string().as_bytes()))
+    }
+
+    /// Writes the archive, in one step as others see it, and returns the digest of the image in it.
+    pub(crate) fn write_archive(&self, archive: impl AsRef<Path>) -> Result<Digest, Error> {
+        let mut entries = self.described();
+        entries.extend(closure::of(&self.linked)?);
+        oci::write(archive.as_ref(), &self.name, &Rootfs::assemble(entries)?, &self.settings)
+    }
+
+    /// Everything but the libraries.
+    fn described(&self) -> Vec<(PathBuf, Entry)> {
+        let mut entries = self.entries.clone();
+        if !self.accounts.is_empty() {
+            let mut passwd = "root:x:0:0:root:/root:/sbin/nologin\n".to_owned();
+            let mut group = "root:x:0:\n".to_owned();
+            for Account { name, uid, gid, home } in &self.accounts {
+                let _ = writeln!(passwd, "{name}:x:{uid}:{gid}:{name}:{home}:/sbin/nologin");
+                let _ = writeln!(group, "{name}:x:{gid}:");
+            }
+            entries.push(("/etc/passwd".into(), Entry::content(passwd, 0o644)));
+            entries.push(("/etc/group".into(), Entry::content(group, 0o644)));
+        }
+        entries
+    }
+}
+
+/// What tells whether a file is still the same, without reading it.
+fn stamp(file: &Path) -> Result<Value, Error> {
+    let metadata = fs::metadata(file).map_err(at("read", file))?;
+    Ok(json!([file.to_string_lossy(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()]))
+}
+
+#[cfg(test)]
+mod tests;

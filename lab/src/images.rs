@@ -1,0 +1,153 @@
+//! The images of a lab. There is no registry: each is an archive made from programs on this machine and what they
+//! link to, kept in the cache until one of its files changes.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::dirs;
+use crate::image::Image;
+use crate::lab::LabError;
+use crate::node::PAUSE_IMAGE;
+use crate::provision::{KubernetesVersion, Programs, Progress, ProvisionError, find_program};
+
+/// The application that answers with the addresses it sees.
+pub const ECHO_IMAGE: &str = "lab.local/echo:1";
+pub(crate) const COREDNS_IMAGE: &str = "registry.k8s.io/coredns/coredns:v1.15.0";
+/// istiod.
+pub(crate) const PILOT_IMAGE: &str = "lab.local/istio/pilot:lab";
+/// The sidecar and gateway: Envoy and its agent.
+pub(crate) const PROXY_IMAGE: &str = "lab.local/istio/proxyv2:lab";
+
+pub(crate) fn kube_proxy_image(version: KubernetesVersion) -> String {
+    format!("registry.k8s.io/kube-proxy:v{version}")
+}
+
+/// The archives of all images that the lab starts with.
+pub(crate) fn archives(
+    programs: &Programs,
+    version: KubernetesVersion,
+    istio: bool,
+    progress: Progress,
+) -> Result<Vec<PathBuf>, LabError> {
+    let mut images = vec![pause()?, echo()?, kube_proxy(programs, version)?, coredns(programs)?];
+    if istio {
+        images.push(pilot(programs)?);
+        images.push(proxy(programs)?);
+    }
+    let directory = dirs::cache()?.join("images");
+    fs::create_dir_all(&directory).map_err(|source| LabError::File { path: directory.clone(), source })?;
+    images.iter().map(|image| archive(image, &directory, progress)).collect()
+}
+
+fn archive(image: &Image, directory: &Path, progress: Progress) -> Result<PathBuf, LabError> {
+    let digest = image.inputs_digest()?;
+    let readable = image.name().replace(['/', ':'], "_");
+    let path = directory.join(format!("{readable}-{}.tar", &digest.hex()[..12]));
+    if !path.is_file() {
+        progress(&format!("packing {}", image.name()));
+        remove_older(directory, &readable);
+        image.write_archive(&path)?;
+    }
+    Ok(path)
+}
+
+/// Archives of the same image from other files; nobody asks for them again.
+fn remove_older(directory: &Path, readable: &str) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&format!("{readable}-")) {
+            // Whoever reads it now keeps it open.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// A program that this workspace builds, beside the one that runs.
+pub(crate) fn own_program(name: &str) -> Result<PathBuf, LabError> {
+    let running = env::current_exe().map_err(|source| LabError::File { path: name.into(), source })?;
+    // A program lies in the profile's directory, a test in `deps` below it.
+    let directories = running.ancestors().skip(1).take(2);
+    directories
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file())
+        .ok_or_else(|| LabError::NotBuilt(running.with_file_name(name)))
+}
+
+/// Where the `echo` program is on the host, for use in the network of a client or node.
+pub fn echo_program() -> Result<PathBuf, LabError> {
+    own_program("echo")
+}
+
+fn system_program(name: &str) -> Result<PathBuf, LabError> {
+    Ok(find_program(name).ok_or_else(|| ProvisionError::NotProvisioned(name.to_owned()))?)
+}
+
+fn pause() -> Result<Image, LabError> {
+    Ok(Image::new(PAUSE_IMAGE).program(echo_program()?, "/echo")?.entrypoint(["/echo", "pause"]))
+}
+
+fn echo() -> Result<Image, LabError> {
+    Ok(Image::new(ECHO_IMAGE).program(echo_program()?, "/echo")?.entrypoint(["/echo", "serve"]))
+}
+
+/// kube-proxy and the programs by which it talks to the kernel.
+fn kube_proxy(programs: &Programs, version: KubernetesVersion) -> Result<Image, LabError> {
+    let image = Image::new(kube_proxy_image(version))
+        .program(programs.path("kube-proxy")?, "/usr/local/bin/kube-proxy")?
+        .program(system_program("conntrack")?, "/usr/sbin/conntrack")?;
+    Ok(packet_filters(image)?.entrypoint(["/usr/local/bin/kube-proxy"]))
+}
+
+/// nft and iptables (on nftables) with their extensions.
+fn packet_filters(mut image: Image) -> Result<Image, LabError> {
+    let filters = system_program("xtables-nft-multi")?;
+    image = image
+        .program(system_program("nft")?, "/usr/sbin/nft")?
+        .program(&filters, "/usr/sbin/xtables-nft-multi")?
+        .plugins(xtables_directory()?)?
+        .file("/etc/protocols", "/etc/protocols")?
+        .directory("/run", 0o755)
+        .directory("/tmp", 0o1777);
+    for name in ["iptables", "ip6tables"] {
+        for suffix in ["", "-save", "-restore"] {
+            image = image.symlink(format!("/usr/sbin/{name}{suffix}"), "xtables-nft-multi");
+        }
+    }
+    Ok(image)
+}
+
+/// Where iptables keeps its extensions: below the directory of the machine's kind.
+fn xtables_directory() -> Result<PathBuf, LabError> {
+    let candidates =
+        [format!("/usr/lib/{}-linux-gnu/xtables", env::consts::ARCH), "/usr/lib/xtables".to_owned()];
+    let missing = || ProvisionError::NotProvisioned("xtables extensions".to_owned());
+    let found = candidates.into_iter().map(PathBuf::from).find(|path| path.is_dir());
+    Ok(found.ok_or_else(missing)?)
+}
+
+fn coredns(programs: &Programs) -> Result<Image, LabError> {
+    Ok(Image::new(COREDNS_IMAGE).program(programs.path("coredns")?, "/coredns")?.entrypoint(["/coredns"]))
+}
+
+fn pilot(programs: &Programs) -> Result<Image, LabError> {
+    Ok(Image::new(PILOT_IMAGE)
+        .program(programs.path("pilot-discovery")?, "/usr/local/bin/pilot-discovery")?
+        .directory("/tmp", 0o1777)
+        .passwd_entry("istio-proxy", 1337, 1337, "/home/istio-proxy")
+        .user("1337:1337")
+        .entrypoint(["/usr/local/bin/pilot-discovery"]))
+}
+
+fn proxy(programs: &Programs) -> Result<Image, LabError> {
+    let image = Image::new(PROXY_IMAGE)
+        .program(programs.path("pilot-agent")?, "/usr/local/bin/pilot-agent")?
+        .program(programs.path("envoy")?, "/usr/local/bin/envoy")?
+        .program(system_program("ip")?, "/usr/sbin/ip")?
+        .file(programs.path("envoy_bootstrap_tmpl.json")?, "/var/lib/istio/envoy/envoy_bootstrap_tmpl.json")?
+        .directory("/etc/istio/proxy", 0o777)
+        .directory("/var/run/secrets", 0o755)
+        .passwd_entry("istio-proxy", 1337, 1337, "/home/istio-proxy")
+        .user("1337:1337");
+    Ok(packet_filters(image)?.entrypoint(["/usr/local/bin/pilot-agent"]))
+}

@@ -1,0 +1,60 @@
+//! The control groups of a lab's pods: a parent for each node, below one for the lab. When a lab is killed, its
+//! containers' groups stay behind as empty directories. Works on cgroup v1 (one tree for each controller) and v2 (one
+//! tree).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::LabError;
+use crate::node::{ALL_LABS, cgroup_parent};
+
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// Makes the parent of a node's pods in every tree; its kubelet expects it.
+pub(super) fn create(lab: &str, node: &str) -> Result<(), LabError> {
+    let relative = cgroup_parent(lab, node);
+    for path in trees().into_iter().map(|tree| tree.join(relative.trim_start_matches('/'))) {
+        fs::create_dir_all(&path).map_err(|source| LabError::File { path, source })?;
+    }
+    Ok(())
+}
+
+/// Removes a lab's groups, waiting shortly for processes that are still dying.
+pub(super) fn remove(lab: &str) {
+    let started = Instant::now();
+    loop {
+        let left: Vec<PathBuf> = groups(lab).into_iter().filter(|group| !remove_tree(group)).collect();
+        if left.is_empty() || started.elapsed() > Duration::from_secs(3) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    for parent in trees().iter().map(|tree| tree.join(ALL_LABS)) {
+        // It stays while another lab has groups in it.
+        let _ = fs::remove_dir(parent);
+    }
+}
+
+fn trees() -> Vec<PathBuf> {
+    let root = Path::new(ROOT);
+    if root.join("cgroup.controllers").exists() {
+        return vec![root.to_owned()];
+    }
+    let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir() && !path.is_symlink()).collect()
+}
+
+fn groups(lab: &str) -> Vec<PathBuf> {
+    trees().into_iter().map(|tree| tree.join(ALL_LABS).join(lab)).filter(|path| path.is_dir()).collect()
+}
+
+/// Children first: a group can only be removed when it is empty. The files in it are not removable and need not be.
+fn remove_tree(group: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(group) else { return !group.exists() };
+    for child in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
+        remove_tree(&child);
+    }
+    fs::remove_dir(group).is_ok() || !group.exists()
+}

@@ -1,0 +1,181 @@
+//! Running programs in the network of a place: a node, a client, the router, a pod.
+
+use std::fmt;
+use std::process::Command;
+use std::str::FromStr;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use thiserror::Error;
+
+use super::{Lab, LabError};
+use crate::command::{self, CommandError, Output};
+
+/// Where a program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Beside the API server.
+    ControlPlane,
+    /// The first client.
+    Client,
+    /// The client in another range.
+    Client2,
+    /// The router between the clients and the nodes.
+    Router,
+    /// A node.
+    Node(String),
+    /// A pod, by namespace and name.
+    Pod(String, String),
+}
+
+/// A place that is not there.
+#[derive(Debug, Error)]
+pub enum PlaceError {
+    /// Not written as a place is.
+    #[error(
+        "{0:?} is no place: use a node's name, client, client-2, router, control-plane or pod/<namespace>/<name>"
+    )]
+    Syntax(String),
+    /// No such node.
+    #[error("there is no node {0} in this lab")]
+    Unknown(String),
+    /// No such pod, or not running.
+    #[error("pod {namespace}/{name} is not running on any node")]
+    Pod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl FromStr for Place {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        let parts: Vec<&str> = text.split('/').collect();
+        match parts[..] {
+            ["client"] => Ok(Self::Client),
+            ["client-2"] => Ok(Self::Client2),
+            ["router"] => Ok(Self::Router),
+            ["control-plane"] => Ok(Self::ControlPlane),
+            ["pod", namespace, name] if !namespace.is_empty() && !name.is_empty() => {
+                Ok(Self::Pod(namespace.to_owned(), name.to_owned()))
+            }
+            [node] if !node.is_empty() => Ok(Self::Node(node.to_owned())),
+            _ => Err(PlaceError::Syntax(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ControlPlane => f.write_str("control-plane"),
+            Self::Client => f.write_str("client"),
+            Self::Client2 => f.write_str("client-2"),
+            Self::Router => f.write_str("router"),
+            Self::Node(name) => f.write_str(name),
+            Self::Pod(namespace, name) => write!(f, "pod/{namespace}/{name}"),
+        }
+    }
+}
+
+/// The network of init.
+const CONTROL_PLANE: &str = "--net=/proc/1/ns/net";
+
+async fn output(command: Command) -> Result<Output, LabError> {
+    let described = command::describe(&command);
+    let output = tokio::process::Command::from(command).kill_on_drop(true).output().await;
+    Ok(output.map_err(|source| CommandError::Start { command: described, source })?.into())
+}
+
+impl Lab {
+    /// Runs a program in the network of a place, whatever its end. It ends with the lab, and when the call is dropped.
+    pub async fn exec<S: AsRef<str>>(&self, place: &Place, arguments: &[S]) -> Result<Output, LabError> {
+        output(self.command_in(place, arguments).await?).await
+    }
+
+    /// What `curl` prints, asked from a place. Waits 5 s at most.
+    pub async fn curl(&self, place: &Place, arguments: &[&str]) -> Result<Output, LabError> {
+        let all: Vec<&str> = ["curl", "-sS", "--max-time", "5"].iter().chain(arguments).copied().collect();
+        self.exec(place, &all).await
+    }
+
+    /// The command that [`exec`](Self::exec) runs.
+    pub async fn command_in<S: AsRef<str>>(
+        &self,
+        place: &Place,
+        arguments: &[S],
+    ) -> Result<Command, LabError> {
+        let network = match place {
+            Place::ControlPlane => CONTROL_PLANE.to_owned(),
+            Place::Client | Place::Client2 | Place::Router => format!("--net=/run/netns/{place}"),
+            Place::Node(name) => {
+                let node = self.topology().node(name).ok_or_else(|| PlaceError::Unknown(name.clone()))?;
+                format!("--net=/run/netns/{}", node.name)
+            }
+            Place::Pod(namespace, name) => self.pod_network(namespace, name).await?,
+        };
+        Ok(self.enter(&network, arguments))
+    }
+
+    /// First the lab's own processes and mounts, so that the program ends with the lab; then the network.
+    fn enter<S: AsRef<str>>(&self, network: &str, arguments: &[S]) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--target={}", self.pid)).args(["--pid", "--mount", "--"]);
+        command.args(["setpriv", "--pdeathsig", "KILL", "--", "nsenter", network, "--"]);
+        command.args(arguments.iter().map(AsRef::as_ref));
+        command
+    }
+
+    async fn pod_network(&self, namespace: &str, name: &str) -> Result<String, LabError> {
+        let gone = || PlaceError::Pod { namespace: namespace.to_owned(), name: name.to_owned() };
+        let pod = Api::<Pod>::namespaced(self.client(), namespace).get_opt(name).await?.ok_or_else(gone)?;
+        let uid = pod.metadata.uid.unwrap_or_default();
+        let spec = pod.spec.unwrap_or_default();
+        let node = spec.node_name.ok_or_else(gone)?;
+        if spec.host_network == Some(true) {
+            return Ok(format!("--net=/run/netns/{node}"));
+        }
+        let process = self.sandbox_process(&node, &uid).await?.ok_or_else(gone)?;
+        Ok(format!("--net=/proc/{process}/ns/net"))
+    }
+
+    /// The process of a pod's sandbox, as the containerd of its node knows it.
+    async fn sandbox_process(&self, node: &str, uid: &str) -> Result<Option<u32>, LabError> {
+        let filter =
+            format!("labels.\"io.kubernetes.pod.uid\"=={uid},labels.\"io.cri-containerd.kind\"==sandbox");
+        let containers = self.ctr_lines(node, &["containers", "list", "--quiet", &filter]).await?;
+        let tasks = self.ctr_lines(node, &["tasks", "list"]).await?;
+        // Columns of `tasks list`: id, process, state.
+        Ok(tasks.iter().find_map(|line| {
+            let mut columns = line.split_whitespace();
+            let (id, process, state) = (columns.next()?, columns.next()?, columns.next()?);
+            let ours = state == "RUNNING" && containers.iter().any(|container| container == id);
+            ours.then(|| process.parse().ok())?
+        }))
+    }
+
+    async fn ctr_lines(&self, node: &str, arguments: &[&str]) -> Result<Vec<String>, LabError> {
+        let mut all = self.ctr(node);
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let output = command::check(&all.join(" "), output(self.enter(CONTROL_PLANE, &all)).await?)?;
+        Ok(output.stdout.lines().map(str::to_owned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_they_are_written() {
+        for text in ["client", "client-2", "router", "control-plane", "edge-1", "pod/default/echo-1"] {
+            assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
+        }
+        for bad in ["", "pod/default", "pod//x", "pod/a/b/c", "a/b"] {
+            assert!(bad.parse::<Place>().unwrap_err().to_string().contains("is no place"), "{bad}");
+        }
+    }
+}

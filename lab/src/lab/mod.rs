@@ -1,0 +1,345 @@
+//! A running lab, as commands and tests use it.
+
+mod builder;
+mod cgroups;
+mod exec;
+mod failure;
+mod up;
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kube::Client;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use thiserror::Error;
+
+pub use self::builder::{Builder, ProxyMode};
+pub use self::exec::{Place, PlaceError};
+pub(crate) use self::up::wait_until;
+use crate::command::{self, CommandError, Output};
+use crate::dirs::{self, DirsError};
+use crate::image::Error as ImageError;
+use crate::init::{self, ControlError, Request};
+use crate::network;
+use crate::pki::PkiError;
+use crate::provision::ProvisionError;
+use crate::spec::{LabDir, Spec, SpecError};
+use crate::topology::{Topology, TopologyError};
+
+/// What can go wrong with a lab.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum LabError {
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    #[error(transparent)]
+    Dirs(#[from] DirsError),
+    #[error(transparent)]
+    Provision(#[from] ProvisionError),
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(
+        "lab name {0:?} is not a DNS label of at most 20 characters: use lower-case letters, digits and '-'"
+    )]
+    Name(String),
+    #[error("the lab {0} is running already: use it, end it with `down`, or choose another with --name")]
+    Running(String),
+    #[error("there is no lab {0}: start it with `up`")]
+    NotRunning(String),
+    #[error(
+        "a lab needs root: it makes network, mount and pid namespaces with nodes in them; run it as root (tests that need no nodes run without: `cargo xtask test unit api`)"
+    )]
+    NotRoot,
+    #[error("cannot use {}: {source}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("the program {0} of this workspace is not built: run `cargo build -p isp-lab -p isp-echo`")]
+    NotBuilt(PathBuf),
+    #[error("the lab's init ended: {0}")]
+    InitEnded(String),
+    #[error("{what} did not come within {} s: {detail}", seconds.as_secs())]
+    Timeout { what: &'static str, seconds: Duration, detail: String },
+    #[error("the API server did not answer: {0}")]
+    Kube(#[from] Box<kube::Error>),
+    #[error("the kubeconfig could not be used: {0}")]
+    Kubeconfig(#[from] Box<kube::config::KubeconfigError>),
+    #[error("{error}\nlogs of all components: {}", logs.display())]
+    Failed { error: Box<LabError>, logs: PathBuf },
+    #[error("a thread of this program was lost")]
+    Lost,
+}
+
+impl From<kube::Error> for LabError {
+    fn from(error: kube::Error) -> Self {
+        Self::Kube(Box::new(error))
+    }
+}
+
+/// A lab that is up.
+pub struct Lab {
+    directory: LabDir,
+    spec: Spec,
+    pid: Pid,
+    client: Client,
+    /// Whether it ends with this handle.
+    owned: bool,
+}
+
+impl Lab {
+    /// A new lab to be.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A lab that runs already.
+    pub async fn attach(name: &str) -> Result<Self, LabError> {
+        let directory = directory(name)?;
+        let pid = init_pid(&directory).ok_or_else(|| LabError::NotRunning(name.to_owned()))?;
+        let spec = directory.spec()?;
+        let client = up::client(&directory).await?;
+        Ok(Self { directory, spec, pid, client, owned: false })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// A client with all rights.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The nodes and their addresses.
+    pub fn topology(&self) -> &Topology {
+        &self.spec.topology
+    }
+
+    /// A kubeconfig with all rights, for the host.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.directory.kubeconfig()
+    }
+
+    /// Leaves the lab running when this handle ends.
+    #[must_use]
+    pub fn keep(mut self) -> Self {
+        self.owned = false;
+        self
+    }
+
+    /// `kubectl` for this lab.
+    pub fn kubectl_command(&self) -> Command {
+        let mut command = Command::new(&self.spec.kubectl);
+        command.env("KUBECONFIG", self.kubeconfig());
+        command
+    }
+
+    /// Runs `kubectl` and wants success.
+    pub async fn kubectl<const N: usize>(&self, arguments: [&str; N]) -> Result<Output, LabError> {
+        self.kubectl_with_input(arguments, "").await
+    }
+
+    /// The same, with something on its standard input.
+    pub async fn kubectl_with_input<const N: usize>(
+        &self,
+        arguments: [&str; N],
+        input: &str,
+    ) -> Result<Output, LabError> {
+        let mut command = self.kubectl_command();
+        command.args(arguments);
+        let input = input.to_owned();
+        blocking(move || Ok(command::run_with_input(&mut command, &input)?)).await
+    }
+
+    /// Applies objects from YAML.
+    pub async fn apply(&self, yaml: &str) -> Result<(), LabError> {
+        self.kubectl_with_input(["apply", "--server-side", "--force-conflicts", "-f", "-"], yaml).await?;
+        Ok(())
+    }
+
+    /// Has the router send an external address to these nodes; to nobody when there are none.
+    pub async fn route(&self, address: IpAddr, nodes: &[&str]) -> Result<(), LabError> {
+        let families = self.spec.topology.families;
+        let mut via = Vec::new();
+        for name in nodes {
+            let node = self.topology().node(name).ok_or_else(|| PlaceError::Unknown((*name).to_owned()))?;
+            let same_family = |node_address: &IpAddr| node_address.is_ipv4() == address.is_ipv4();
+            via.extend(node.addresses(families).into_iter().find(same_family));
+        }
+        let mut arguments = vec!["ip".to_owned()];
+        arguments.extend(network::external_route(address, &via));
+        let output = self.exec(&Place::Router, &arguments).await?;
+        command::check(&arguments.join(" "), output)?;
+        Ok(())
+    }
+
+    /// Makes an image archive known to every node.
+    pub async fn load_image(&self, archive: &Path) -> Result<(), LabError> {
+        let archive = fs::canonicalize(archive)
+            .map_err(|source| LabError::File { path: archive.to_owned(), source })?;
+        for node in &self.spec.topology.nodes {
+            let mut arguments = self.ctr(node.name.as_str());
+            arguments.extend(["images", "import"].map(str::to_owned));
+            arguments.push(archive.display().to_string());
+            let output = self.exec(&Place::ControlPlane, &arguments).await?;
+            command::check(&arguments.join(" "), output)?;
+        }
+        Ok(())
+    }
+
+    /// Kills a component such as `kube-apiserver` or `edge-1/kubelet`; it is started again a second later.
+    pub async fn kill_component(&self, name: &str) -> Result<(), LabError> {
+        self.ask(Request::Kill(name.to_owned())).await
+    }
+
+    /// Ends a component until it is started.
+    pub async fn stop_component(&self, name: &str) -> Result<(), LabError> {
+        self.ask(Request::Stop(name.to_owned())).await
+    }
+
+    /// Starts a component that was stopped.
+    pub async fn start_component(&self, name: &str) -> Result<(), LabError> {
+        self.ask(Request::Start(name.to_owned())).await
+    }
+
+    /// One line for each component: its name, process, restarts and last end.
+    pub async fn status(&self) -> Result<Vec<String>, LabError> {
+        let all = init::ask(&self.directory.control_socket(), &Request::Status).await?;
+        let line = |status: &init::Status| {
+            let state = status.pid.map_or_else(|| "stopped".to_owned(), |pid| format!("pid {pid}"));
+            let end =
+                status.last_end.as_ref().map(|end| format!(", last ended with {end}")).unwrap_or_default();
+            format!("{:<28} {state}, {} restarts{end}", status.name, status.restarts)
+        };
+        Ok(all.iter().map(line).collect())
+    }
+
+    async fn ask(&self, request: Request) -> Result<(), LabError> {
+        init::ask(&self.directory.control_socket(), &request).await?;
+        Ok(())
+    }
+
+    /// Ends the lab and takes everything of it away.
+    pub fn down(mut self) -> Result<(), LabError> {
+        self.owned = false;
+        down(&self.spec.name)
+    }
+
+    /// Copies the logs of all components and pods to a directory of their own and returns it.
+    pub fn save_logs(&self) -> Result<PathBuf, LabError> {
+        failure::save(&self.directory, &self.spec.name)
+    }
+
+    fn ctr(&self, node: &str) -> Vec<String> {
+        vec![
+            self.spec.ctr.display().to_string(),
+            format!("--address=/run/nodes/{node}/containerd/containerd.sock"),
+            "--namespace=k8s.io".to_owned(),
+        ]
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
+        if thread::panicking() {
+            match self.save_logs() {
+                Ok(path) => eprintln!("logs of the lab {}: {}", self.spec.name, path.display()),
+                Err(error) => eprintln!("the logs of the lab {} could not be kept: {error}", self.spec.name),
+            }
+        }
+        if let Err(error) = down(&self.spec.name) {
+            eprintln!("the lab {} could not be ended: {error}", self.spec.name);
+        }
+    }
+}
+
+/// The path of a log of a lab.
+pub fn log_path(lab: &str, component: &str) -> Result<PathBuf, LabError> {
+    Ok(directory(lab)?.log(component))
+}
+
+/// The names of all labs that have a directory, and whether they run.
+pub fn list() -> Result<Vec<(String, bool)>, LabError> {
+    let path = dirs::labs()?;
+    let Ok(entries) = fs::read_dir(&path) else { return Ok(Vec::new()) };
+    let mut labs: Vec<_> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .map(|name| (name.clone(), init_pid(&LabDir::new(path.join(name))).is_some()))
+        .collect();
+    labs.sort();
+    Ok(labs)
+}
+
+/// Ends a lab, running or killed, and takes everything of it away. Nothing happens when there is none.
+pub fn down(name: &str) -> Result<(), LabError> {
+    let directory = directory(name)?;
+    if let Some(pid) = init_pid(&directory) {
+        kill(pid, Signal::SIGKILL)
+            .or_else(ignore_gone)
+            .map_err(|errno| LabError::InitEnded(errno.to_string()))?;
+        wait_gone(pid)?;
+    }
+    cgroups::remove(name);
+    match fs::remove_dir_all(directory.path()) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(LabError::File { path: directory.path().to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn ignore_gone(errno: Errno) -> Result<(), Errno> {
+    if errno == Errno::ESRCH { Ok(()) } else { Err(errno) }
+}
+
+/// A pid namespace is gone when its init is; that takes as long as its last process needs to die.
+fn wait_gone(pid: Pid) -> Result<(), LabError> {
+    let (started, limit) = (Instant::now(), Duration::from_secs(20));
+    while kill(pid, None) != Err(Errno::ESRCH) {
+        if started.elapsed() > limit {
+            let detail = format!("process {pid} is still there after SIGKILL");
+            return Err(LabError::Timeout { what: "the end of the lab's init", seconds: limit, detail });
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+fn directory(name: &str) -> Result<LabDir, LabError> {
+    builder::check_name(name)?;
+    Ok(LabDir::new(dirs::labs()?.join(name)))
+}
+
+/// The process id of the lab's init, if that process still is it.
+fn init_pid(directory: &LabDir) -> Option<Pid> {
+    let pid: i32 = fs::read_to_string(directory.pid_file()).ok()?.trim().parse().ok()?;
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let path = directory.path().as_os_str().as_encoded_bytes();
+    line.split(|byte| *byte == 0).any(|argument| argument == path).then_some(Pid::from_raw(pid))
+}
+
+/// Does something slow without holding up other tasks.
+async fn blocking<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, LabError> + Send + 'static,
+) -> Result<T, LabError> {
+    tokio::task::spawn_blocking(job).await.map_err(|_| LabError::Lost)?
+}

@@ -1,0 +1,147 @@
+//! A few network namespaces joined by cables, without any cluster: where rules are loaded into the real kernel and real
+//! connections sent through them. Needs root, or user namespaces, in which it is root.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::command::{self, CommandError, Output};
+use crate::provision::is_root;
+
+/// Why there are no namespaces.
+#[derive(Debug, Error)]
+pub enum NetNsError {
+    /// A program that lays them failed.
+    #[error("{0}; network namespaces need root, or a kernel that allows user namespaces, and veth")]
+    Command(#[from] CommandError),
+    /// They were not made in time.
+    #[error("the namespaces were not made: {0}")]
+    NotMade(String),
+}
+
+/// One end of a cable.
+#[derive(Debug, Clone, Copy)]
+pub struct End<'a> {
+    /// The namespace.
+    pub place: &'a str,
+    /// The interface that it gets there.
+    pub interface: &'a str,
+    /// Its addresses with prefix lengths.
+    pub addresses: &'a [&'a str],
+}
+
+/// The namespaces. They, and everything that runs in them, end with this value or with this process.
+pub struct NetNs {
+    holder: Child,
+    target: u32,
+}
+
+impl NetNs {
+    /// Makes namespaces of these names.
+    pub fn new(names: &[&str]) -> Result<Self, NetNsError> {
+        let mut unshare = Command::new("unshare");
+        if !is_root() {
+            unshare.args(["--user", "--map-root-user"]);
+        }
+        unshare.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+        // It holds the namespaces until its input ends, which it does when this process does, however it does.
+        unshare.arg("cat").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let holder = unshare
+            .spawn()
+            .map_err(|source| CommandError::Start { command: command::describe(&unshare), source })?;
+        let mut this = Self { holder, target: 0 };
+        this.target = this.find_holder()?;
+        this.run(&["mount", "-t", "tmpfs", "tmpfs", "/run"], "")?;
+        for name in names {
+            this.run(&["ip", "netns", "add", name], "")?;
+            this.run(&["ip", "-n", name, "link", "set", "lo", "up"], "")?;
+        }
+        Ok(this)
+    }
+
+    /// Joins two namespaces.
+    pub fn cable(&self, one: End<'_>, other: End<'_>) -> Result<(), NetNsError> {
+        let mut lines = vec![format!(
+            "link add {} netns {} type veth peer name {} netns {}",
+            one.interface, one.place, other.interface, other.place
+        )];
+        self.run(&["ip", "-batch", "-"], &lines.join("\n"))?;
+        for end in [one, other] {
+            lines = vec![format!("link set {} up", end.interface)];
+            lines.extend(end.addresses.iter().map(|address| {
+                let family = if address.contains(':') { " nodad" } else { "" };
+                format!("address add {address} dev {}{family}", end.interface)
+            }));
+            self.run(&["ip", "-n", end.place, "-batch", "-"], &lines.join("\n"))?;
+        }
+        Ok(())
+    }
+
+    /// Runs a program in a namespace, whatever its end.
+    pub fn exec(&self, place: &str, arguments: &[&str], input: &str) -> Result<Output, NetNsError> {
+        Ok(command::output(&mut self.command(place, arguments), input)?)
+    }
+
+    /// Runs a program in a namespace and wants success.
+    pub fn check(&self, place: &str, arguments: &[&str], input: &str) -> Result<Output, NetNsError> {
+        Ok(command::run_with_input(&mut self.command(place, arguments), input)?)
+    }
+
+    /// A program to be run in a namespace. It ends with the namespaces.
+    pub fn command(&self, place: &str, arguments: &[&str]) -> Command {
+        let mut command = self.enter();
+        command.arg("nsenter").arg(format!("--net=/run/netns/{place}")).arg("--").args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str], input: &str) -> Result<Output, NetNsError> {
+        let mut command = self.enter();
+        Ok(command::run_with_input(command.args(arguments), input)?)
+    }
+
+    fn enter(&self) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--target={}", self.target));
+        if !is_root() {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command.args(["--net", "--mount", "--pid", "--"]);
+        command
+    }
+
+    /// The child of `unshare`, once it has become what holds the namespaces.
+    fn find_holder(&mut self) -> Result<u32, NetNsError> {
+        let (parent, started) = (self.holder.id(), Instant::now());
+        while started.elapsed() < Duration::from_secs(10) {
+            if let Ok(Some(_)) = self.holder.try_wait() {
+                let mut reason = String::new();
+                if let Some(mut stderr) = self.holder.stderr.take() {
+                    let _ = std::io::Read::read_to_string(&mut stderr, &mut reason);
+                }
+                return Err(NetNsError::NotMade(reason.trim().to_owned()));
+            }
+            let children =
+                fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+            let child = children.split_whitespace().next().and_then(|child| child.parse().ok());
+            let is_cat = |child: &u32| {
+                fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name.trim() == "cat")
+            };
+            if let Some(child) = child.filter(is_cat) {
+                return Ok(child);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Err(NetNsError::NotMade("the holder did not start within 10 s".to_owned()))
+    }
+}
+
+impl Drop for NetNs {
+    fn drop(&mut self) {
+        drop(self.holder.stdin.take());
+        // With its first process every other one of the pid namespace ends.
+        let _ = self.holder.wait();
+    }
+}

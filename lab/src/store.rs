@@ -1,0 +1,194 @@
+//! A containerd store that holds the lab's images already. Importing and unpacking them on every node at every start
+//! would take most of the time; instead it is done once for each set of images, and every node gets a copy whose
+//! files are hard links. Nothing ever writes to those files: they are the lower layers of containers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::command;
+use crate::dirs;
+use crate::image::Digest;
+use crate::lab::LabError;
+use crate::provision::{Programs, Progress};
+
+/// How many stores are kept; each is as large as its images.
+const KEPT: usize = 4;
+
+pub(crate) struct Store(PathBuf);
+
+/// The store with exactly these images, made when there is none.
+pub(crate) fn prepared(
+    programs: &Programs,
+    archives: &[PathBuf],
+    progress: Progress,
+) -> Result<Store, LabError> {
+    let stores = dirs::cache()?.join("stores");
+    fs::create_dir_all(&stores).map_err(|source| LabError::File { path: stores.clone(), source })?;
+    let path = stores.join(key(archives));
+    if !path.is_dir() {
+        progress("unpacking the images");
+        // Named by the process, so that two that prepare the same store do not meet; the last rename wins.
+        let partial = stores.join(format!("partial-{}", std::process::id()));
+        let result = fill(&partial, programs, archives);
+        let placed = result.and_then(|()| {
+            if path.is_dir() {
+                Ok(())
+            } else {
+                fs::rename(&partial, &path).map_err(|source| file(&path, source))
+            }
+        });
+        let _ = fs::remove_dir_all(&partial);
+        placed?;
+        forget_older(&stores);
+    }
+    Ok(Store(path))
+}
+
+impl Store {
+    /// Gives a node its own store.
+    pub(crate) fn copy_to(&self, target: &Path) -> Result<(), LabError> {
+        let parent = target.parent().unwrap_or(target);
+        fs::create_dir_all(parent).map_err(|source| file(parent, source))?;
+        let copy = |how: &str| {
+            let mut copy = Command::new("cp");
+            command::run(copy.args(["-a", how, "--no-target-directory"]).arg(&self.0).arg(target))
+        };
+        // Hard links need one file system; elsewhere the bytes are copied.
+        if copy("--link").is_err() {
+            let _ = fs::remove_dir_all(target);
+            copy("--reflink=auto")?;
+        }
+        own_databases(&self.0, target)
+    }
+}
+
+/// The databases are written to, so they must not be shared.
+fn own_databases(from: &Path, to: &Path) -> Result<(), LabError> {
+    for plugin in fs::read_dir(from).map_err(|source| file(from, source))?.flatten() {
+        let Ok(entries) = fs::read_dir(plugin.path()) else { continue };
+        for entry in entries.flatten().filter(|entry| entry.path().extension().is_some_and(|end| end == "db"))
+        {
+            let copy = to.join(plugin.file_name()).join(entry.file_name());
+            fs::remove_file(&copy)
+                .and_then(|()| fs::copy(entry.path(), &copy))
+                .map_err(|source| file(&copy, source))?;
+        }
+    }
+    Ok(())
+}
+
+fn key(archives: &[PathBuf]) -> String {
+    // An archive's name ends in the digest of what is in it.
+    let names: Vec<&[u8]> = archives.iter().map(|path| path.as_os_str().as_encoded_bytes()).collect();
+    Digest::of(&names.join(&b'\n')).hex()[..16].to_owned()
+}
+
+fn fill(root: &Path, programs: &Programs, archives: &[PathBuf]) -> Result<(), LabError> {
+    fs::create_dir_all(root).map_err(|source| file(root, source))?;
+    let run = tempfile::tempdir().map_err(|source| file(Path::new("/tmp"), source))?;
+    let socket = run.path().join("c.sock");
+    let configuration = run.path().join("config.toml");
+    let text = configuration_text(root, run.path(), &socket);
+    fs::write(&configuration, text).map_err(|source| file(&configuration, source))?;
+
+    // Unpacking mounts; those mounts are nobody else's business.
+    let mut containerd = Command::new("unshare");
+    containerd
+        .args(["--mount", "--propagation=private", "--"])
+        .arg(programs.path("containerd")?)
+        .arg("--config")
+        .arg(&configuration)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(run.path().join("log")).map_err(|source| file(run.path(), source))?);
+    let child = containerd
+        .spawn()
+        .map_err(|source| command::CommandError::Start { command: command::describe(&containerd), source })?;
+    let mut running = Running(child);
+    running.wait_for(&socket, &run.path().join("log"))?;
+    for archive in archives {
+        let mut import = Command::new(programs.path("ctr")?);
+        import.arg("--address").arg(&socket).args(["--namespace=k8s.io", "images", "import"]).arg(archive);
+        command::run(&mut import)?;
+    }
+    running.end();
+    Ok(())
+}
+
+/// A containerd that only imports.
+fn configuration_text(root: &Path, run: &Path, socket: &Path) -> String {
+    format!(
+        r#"version = 3
+root = "{root}"
+state = "{run}/state"
+disabled_plugins = ["io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "io.containerd.nri.v1.nri"]
+
+[grpc]
+address = "{socket}"
+
+[plugins."io.containerd.internal.v1.opt"]
+path = "{run}/opt"
+"#,
+        root = root.display(),
+        run = run.display(),
+        socket = socket.display(),
+    )
+}
+
+/// A containerd that ends with this value.
+struct Running(Child);
+
+impl Running {
+    fn wait_for(&mut self, socket: &Path, log: &Path) -> Result<(), LabError> {
+        let (started, limit) = (Instant::now(), Duration::from_secs(30));
+        while std::os::unix::net::UnixStream::connect(socket).is_err() {
+            let ended = matches!(self.0.try_wait(), Ok(Some(_)));
+            if ended || started.elapsed() > limit {
+                let text = fs::read_to_string(log).unwrap_or_default();
+                let detail = format!("its log ends with\n{}", command::last_lines(&text, 5));
+                return Err(LabError::Timeout { what: "containerd", seconds: limit, detail });
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// An orderly end, so that its databases are whole.
+    fn end(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.0.id()).unwrap_or_default());
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+/// Keeps the stores that were made last.
+fn forget_older(stores: &Path) {
+    let Ok(entries) = fs::read_dir(stores) else { return };
+    let made =
+        |path: &Path| path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let mut all: Vec<_> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("partial-")))
+        .collect();
+    all.sort_by_key(|path| std::cmp::Reverse(made(path)));
+    for old in all.into_iter().skip(KEPT) {
+        let _ = fs::remove_dir_all(old);
+    }
+}
+
+fn file(path: &Path, source: std::io::Error) -> LabError {
+    LabError::File { path: path.to_owned(), source }
+}

@@ -1,0 +1,45 @@
+use super::*;
+
+fn names(list: &[&str]) -> Vec<NodeName> {
+    list.iter().map(|name| NodeName::try_from((*name).to_owned()).unwrap()).collect()
+}
+
+#[test]
+fn nodes_called_edge_are_ingress_nodes_unless_told() {
+    let lab = Topology::new(names(&["edge-1", "work-1"]), None, Families::Single).unwrap();
+    assert_eq!(lab.nodes.iter().map(|node| node.ingress).collect::<Vec<_>>(), [true, false]);
+    let told =
+        Topology::new(names(&["edge-1", "work-1"]), Some(&names(&["work-1"])), Families::Single).unwrap();
+    assert_eq!(told.nodes.iter().map(|node| node.ingress).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn addresses_follow_the_order_of_the_names() {
+    let lab = Topology::new(names(&["a", "b"]), None, Families::Dual).unwrap();
+    let b = lab.node("b").unwrap();
+    assert_eq!(b.address().to_string(), "10.90.0.12");
+    assert_eq!(b.interface(lab.families), ["10.90.0.12/24", "fd00:90::c/64"]);
+    assert_eq!(b.pod_cidrs(lab.families), ["10.244.2.0/24", "fd00:244:0:2::/64"]);
+    assert_eq!(
+        dns_addresses(lab.families).iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["10.96.0.10", "fd00:96::a"]
+    );
+    assert_eq!(SERVICE_RANGE.cidrs(Families::Single), ["10.96.0.0/16"]);
+}
+
+#[test]
+fn bad_nodes_are_refused_with_the_reason() {
+    let label = |name: &str| NodeName::try_from(name.to_owned()).unwrap_err();
+    for bad in ["", "Edge", "1a", "a_b", "a-", &"a".repeat(41)] {
+        assert_eq!(label(bad), TopologyError::NotALabel(bad.to_owned()));
+    }
+    assert_eq!(label("router"), TopologyError::Reserved("router".to_owned()));
+    let new = |list: &[&str]| Topology::new(names(list), None, Families::Single).unwrap_err();
+    assert_eq!(new(&[]), TopologyError::Count(0));
+    assert_eq!(new(&["a", "b", "a"]), TopologyError::Twice(names(&["a"]).remove(0)));
+    let stranger = names(&["c"]);
+    assert_eq!(
+        Topology::new(names(&["a"]), Some(&stranger), Families::Single).unwrap_err(),
+        TopologyError::UnknownIngress(stranger[0].clone())
+    );
+}

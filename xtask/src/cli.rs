@@ -1,0 +1,81 @@
+//! The command line: what can be asked for, and how an answer becomes an exit code.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::test::Layer;
+use crate::workspace::Workspace;
+use crate::{generated, lab, lint, test};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "The project's own commands")]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Format, clippy, dependencies, crate directions, generated files: everything that is checked without running it
+    Lint {
+        /// Also look for known vulnerabilities; fetches the advisory database from its git host
+        #[arg(long)]
+        advisories: bool,
+    },
+    /// Write the files that are generated from code: crds/*.yaml
+    Generate,
+    /// Run tests, layer by layer; without a layer: set-up, lint, then every layer
+    Test {
+        /// The layers to run
+        #[arg(value_enum)]
+        layers: Vec<Layer>,
+    },
+    /// Build the lab's programs and hand all arguments to `isp-lab`; `cargo xtask lab --help` lists them
+    #[command(disable_help_flag = true)]
+    Lab {
+        /// The arguments of `isp-lab`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+/// Parses the command line and does what it asks for.
+pub(crate) fn main() -> ExitCode {
+    match perform(Cli::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {}", chain(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `Ok(false)` is a check or a test that failed and has said so itself.
+fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
+    let workspace = Workspace::read()?;
+    Ok(match task {
+        Task::Lint { advisories } => lint::run(&workspace, advisories).is_clean(),
+        Task::Generate => {
+            generated::write(&workspace)?;
+            true
+        }
+        Task::Test { layers } => test::run(&workspace, &layers),
+        Task::Lab { arguments } => return Err(lab::become_lab(&workspace, &arguments).into()),
+    })
+}
+
+/// An error and its sources on one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,30 @@
+//! The lab's programs: built here, run by whoever needs them.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use crate::process::{self, ProcessError};
+use crate::workspace::Workspace;
+
+const LAB: &str = "isp-lab";
+const ECHO: &str = "echo";
+
+/// Builds `isp-lab` and the application that its scenarios talk to. All crates of the workspace are named so that
+/// cargo picks the features that it picks for the tests, and builds each dependency once.
+pub(crate) fn build(workspace: &Workspace) -> Result<(), ProcessError> {
+    let mut cargo = process::cargo(&workspace.root);
+    process::run(cargo.args(["build", "--quiet", "--workspace", "--bin", LAB, "--bin", ECHO]))
+}
+
+/// A command of `isp-lab`, in the directory that the user is in.
+pub(crate) fn command(workspace: &Workspace) -> Command {
+    Command::new(workspace.program(LAB))
+}
+
+/// Builds the lab and becomes it; returns only when that cannot be done.
+pub(crate) fn become_lab(workspace: &Workspace, arguments: &[OsString]) -> ProcessError {
+    match build(workspace) {
+        Ok(()) => process::replace(command(workspace).args(arguments)),
+        Err(error) => error,
+    }
+}

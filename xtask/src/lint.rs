@@ -1,0 +1,98 @@
+//! `cargo xtask lint`: all that is checked without running it. Every step runs, whatever the ones before it found.
+
+use std::io::{self, IsTerminal};
+use std::process::Command;
+use std::time::Instant;
+
+use thiserror::Error;
+
+use crate::cli::chain;
+use crate::directions::{self, WrongDirections};
+use crate::generated::{self, GeneratedError};
+use crate::process::{self, ProcessError};
+use crate::tools::{self, ToolError};
+use crate::workspace::Workspace;
+
+/// Which steps failed, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) failed: Vec<&'static str>,
+}
+
+impl Report {
+    pub(crate) fn is_clean(&self) -> bool {
+        self.failed.is_empty()
+    }
+}
+
+/// Why a step failed.
+#[derive(Debug, Error)]
+enum StepError {
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    #[error(transparent)]
+    Directions(#[from] WrongDirections),
+    #[error(transparent)]
+    Generated(#[from] GeneratedError),
+}
+
+type Step = fn(&Workspace) -> Result<(), StepError>;
+
+/// The quick ones first.
+const STEPS: &[(&str, Step)] = &[
+    ("rustfmt", rustfmt),
+    ("crate directions", |workspace| Ok(directions::check(&workspace.packages)?)),
+    ("cargo-deny", |workspace| deny(workspace, &["licenses", "bans", "sources"])),
+    ("clippy", clippy),
+    ("generated files", |workspace| Ok(generated::check(workspace)?)),
+];
+
+const ADVISORIES: (&str, Step) = ("advisories", |workspace| deny(workspace, &["advisories"]));
+
+/// Runs every step and says of each how it went.
+pub(crate) fn run(workspace: &Workspace, advisories: bool) -> Report {
+    let mut report = Report::default();
+    for (name, step) in STEPS.iter().chain(advisories.then_some(&ADVISORIES)) {
+        println!("lint: {name}");
+        let start = Instant::now();
+        let result = step(workspace);
+        let seconds = start.elapsed().as_secs_f64();
+        match result {
+            Ok(()) => println!("lint: {name} ok, {seconds:.1} s"),
+            Err(error) => {
+                println!("lint: {name} FAILED, {seconds:.1} s: {}", chain(&error));
+                report.failed.push(name);
+            }
+        }
+    }
+    match report.failed.as_slice() {
+        [] => println!("lint: all ok"),
+        failed => println!("lint: failed: {}", failed.join(", ")),
+    }
+    report
+}
+
+fn rustfmt(workspace: &Workspace) -> Result<(), StepError> {
+    tools::component(&workspace.root, "fmt", "rustfmt")?;
+    // rustfmt colours its difference even in a file.
+    let colour = if io::stdout().is_terminal() { "auto" } else { "never" };
+    let mut cargo = process::cargo(&workspace.root);
+    Ok(process::run(cargo.args(["fmt", "--all", "--check", "--", "--color", colour]))?)
+}
+
+fn clippy(workspace: &Workspace) -> Result<(), StepError> {
+    tools::component(&workspace.root, "clippy", "clippy")?;
+    let mut cargo = process::cargo(&workspace.root);
+    cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    Ok(process::run(&mut cargo)?)
+}
+
+/// An exception of deny.toml that nothing needs any more is an error, so that the list stays as short as it can.
+fn deny(workspace: &Workspace, checks: &[&str]) -> Result<(), StepError> {
+    let mut command = Command::new(tools::cargo_deny(&workspace.root)?);
+    command.current_dir(&workspace.root).arg("check");
+    command.args(["-D", "unmatched-skip", "-D", "unnecessary-skip"]).args(checks);
+    Ok(process::run(&mut command)?)
+}

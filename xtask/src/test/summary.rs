@@ -1,0 +1,93 @@
+//! The summary that closes a test run. Its last line, `<n> passed, <n> failed`, is what CI reads.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::layer::Layer;
+use super::tally::Tally;
+
+/// How a layer ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// Its tests ran; a problem is a failure that is not a test's.
+    Ran { tally: Tally, problems: Vec<String>, duration: Duration },
+    /// This machine or this user cannot run it.
+    CannotRun(String),
+    /// What it needs could not be had.
+    SetUpFailed(String),
+}
+
+/// A whole run.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    /// The steps of lint that failed.
+    pub(crate) lint: Vec<&'static str>,
+    pub(crate) layers: Vec<(Layer, Ending)>,
+    /// Whether a layer that cannot run here is a failure: in CI, and when it was asked for by name.
+    pub(crate) all_must_run: bool,
+}
+
+impl Ending {
+    fn tally(&self) -> Tally {
+        match self {
+            Self::Ran { tally, .. } => *tally,
+            Self::CannotRun(_) | Self::SetUpFailed(_) => Tally::default(),
+        }
+    }
+}
+
+impl Summary {
+    fn passed(&self) -> usize {
+        self.layers.iter().map(|(_, ending)| ending.tally().passed).sum()
+    }
+
+    /// Tests that failed or are ignored, and all else that keeps the run from being a good one.
+    pub(crate) fn failed(&self) -> usize {
+        let tests = self.layers.iter().map(|(_, ending)| ending.tally().failed + ending.tally().ignored);
+        tests.sum::<usize>() + self.other_failures().len()
+    }
+
+    /// One line for each failure that is not a test's.
+    fn other_failures(&self) -> Vec<String> {
+        let mut lines: Vec<_> = self.lint.iter().map(|step| format!("lint: {step}")).collect();
+        for (layer, ending) in &self.layers {
+            match ending {
+                Ending::Ran { problems, .. } => {
+                    lines.extend(problems.iter().map(|problem| format!("{layer}: {problem}")));
+                }
+                Ending::CannotRun(reason) if self.all_must_run => {
+                    lines.push(format!("{layer}: cannot run here: {reason}"));
+                }
+                Ending::CannotRun(_) => {}
+                Ending::SetUpFailed(reason) => lines.push(format!("{layer}: {reason}")),
+            }
+        }
+        lines
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{:<8} {:>7} {:>7} {:>8} {:>8}", "layer", "passed", "failed", "ignored", "seconds")?;
+        for (layer, ending) in &self.layers {
+            match ending {
+                Ending::Ran { tally: Tally { passed, failed, ignored }, duration, .. } => {
+                    let seconds = duration.as_secs_f64();
+                    writeln!(out, "{layer:<8} {passed:>7} {failed:>7} {ignored:>8} {seconds:>8.1}")?;
+                }
+                Ending::CannotRun(reason) => writeln!(out, "{layer:<8} not run: {reason}")?,
+                Ending::SetUpFailed(_) => writeln!(out, "{layer:<8} not run: set-up failed")?,
+            }
+        }
+        if self.layers.iter().any(|(_, ending)| ending.tally().ignored > 0) {
+            writeln!(out, "ignored tests count as failed")?;
+        }
+        for failure in self.other_failures() {
+            writeln!(out, "failed: {failure}")?;
+        }
+        writeln!(out, "{} passed, {} failed", self.passed(), self.failed())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! The tools that the checks run, installed when they are missing.
+//!
+//! cargo-deny is kept under the user's cache directory, by version, apart from what the user has installed;
+//! rustfmt and clippy are parts of the toolchain.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::process::{self, ProcessError};
+
+const CARGO_DENY: &str = "0.20.2";
+
+/// A tool that is missing and cannot be installed.
+#[derive(Debug, Error)]
+pub(crate) enum ToolError {
+    #[error("{component} is missing: run `rustup component add {component}`")]
+    Component { component: &'static str, source: ProcessError },
+    #[error("no place to install tools: set HOME or XDG_CACHE_HOME")]
+    NoCache,
+    #[error("cannot install cargo-deny {CARGO_DENY} in {}", into.display())]
+    Install { into: PathBuf, source: ProcessError },
+}
+
+/// Sees to it that `cargo <subcommand>` works, which comes with a component of the toolchain.
+pub(crate) fn component(
+    root: &Path,
+    subcommand: &'static str,
+    component: &'static str,
+) -> Result<(), ToolError> {
+    if process::succeeds(process::cargo(root).args([subcommand, "--version"])) {
+        return Ok(());
+    }
+    println!("{component} is missing, adding it to the toolchain");
+    process::run(std::process::Command::new("rustup").current_dir(root).args(["component", "add", component]))
+        .map_err(|source| ToolError::Component { component, source })
+}
+
+/// The path of cargo-deny, installed when it is not there yet.
+pub(crate) fn cargo_deny(root: &Path) -> Result<PathBuf, ToolError> {
+    let into = cache()?.join(format!("tools/cargo-deny-{CARGO_DENY}"));
+    let program = into.join("bin/cargo-deny");
+    if !program.exists() {
+        println!("installing cargo-deny {CARGO_DENY} in {}: once, in a minute or two", into.display());
+        // Built for a short build: optimised it takes many minutes, and the check a second less.
+        let mut cargo = process::cargo(root);
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").args(["install", "--quiet", "--locked", "--debug"]);
+        cargo.args(["--version", CARGO_DENY, "--root"]).arg(&into).arg("cargo-deny");
+        process::run(&mut cargo).map_err(|source| ToolError::Install { into, source })?;
+    }
+    Ok(program)
+}
+
+fn cache() -> Result<PathBuf, ToolError> {
+    let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+    base.map(|base| base.join("ingress-source-preserve")).ok_or(ToolError::NoCache)
+}
