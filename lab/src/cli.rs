@@ -152,7 +152,13 @@ async fn act(name: &str, command: Command) -> Result<ExitCode, LabError> {
             let mut kubectl = Lab::attach(name).await?.kubectl_command();
             return replace(kubectl.args(arguments));
         }
-        Command::Exec { place, command } => {
+        Command::Exec { place, mut command } => {
+            // It starts in the lab's root directory, so a path from here must not depend on where here is.
+            if command[0].contains('/') {
+                let path = fs::canonicalize(&command[0])
+                    .map_err(|source| LabError::File { path: (&command[0]).into(), source })?;
+                command[0] = path.display().to_string();
+            }
             return replace(&mut Lab::attach(name).await?.command_in(&place, &command).await?);
         }
         Command::Route { address, nodes } => {

@@ -36,5 +36,7 @@ pub use command::{CommandError, Output};
 pub use control_plane::{ControlPlane, ControlPlaneError};
 pub use image::Error as ImageError;
 pub use images::{ECHO_IMAGE, echo_program};
-pub use lab::{Builder, Lab, LabError, Place, PlaceError, ProxyMode, down, list, log_path};
+pub use lab::{
+    Answer, Builder, EchoApp, Lab, LabError, Place, PlaceError, Protocol, ProxyMode, Seen, down, list, log_path,
+};
 pub use netns::{End, NetNs, NetNsError};

@@ -2,6 +2,7 @@
 
 mod builder;
 mod cgroups;
+mod echo;
 mod exec;
 mod failure;
 mod up;
@@ -20,6 +21,7 @@ use nix::unistd::Pid;
 use thiserror::Error;
 
 pub use self::builder::{Builder, ProxyMode};
+pub use self::echo::{Answer, EchoApp, Protocol, Seen};
 pub use self::exec::{Place, PlaceError};
 pub(crate) use self::up::wait_until;
 use crate::command::{self, CommandError, Output};
@@ -204,17 +206,17 @@ impl Lab {
 
     /// Kills a component such as `kube-apiserver` or `edge-1/kubelet`; it is started again a second later.
     pub async fn kill_component(&self, name: &str) -> Result<(), LabError> {
-        self.ask(Request::Kill(name.to_owned())).await
+        self.tell_init(Request::Kill(name.to_owned())).await
     }
 
     /// Ends a component until it is started.
     pub async fn stop_component(&self, name: &str) -> Result<(), LabError> {
-        self.ask(Request::Stop(name.to_owned())).await
+        self.tell_init(Request::Stop(name.to_owned())).await
     }
 
     /// Starts a component that was stopped.
     pub async fn start_component(&self, name: &str) -> Result<(), LabError> {
-        self.ask(Request::Start(name.to_owned())).await
+        self.tell_init(Request::Start(name.to_owned())).await
     }
 
     /// One line for each component: its name, process, restarts and last end.
@@ -229,7 +231,7 @@ impl Lab {
         Ok(all.iter().map(line).collect())
     }
 
-    async fn ask(&self, request: Request) -> Result<(), LabError> {
+    async fn tell_init(&self, request: Request) -> Result<(), LabError> {
         init::ask(&self.directory.control_socket(), &request).await?;
         Ok(())
     }

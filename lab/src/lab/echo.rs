@@ -1,0 +1,190 @@
+//! The `echo` application on a lab: putting it there, asking it, and reading what it saw.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Lab, LabError, Place, wait_until};
+use crate::images::{ECHO_IMAGE, echo_program};
+
+const RUNNING_DEADLINE: Duration = Duration::from_mins(1);
+
+/// How the application is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// A request of HTTP/1.1.
+    Http,
+    /// A raw connection.
+    Tcp,
+    /// A datagram.
+    Udp,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "http",
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        })
+    }
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The application answered.
+    Seen(Seen),
+    /// Nothing did, and why: `timed out`, `refused`, `unreachable`, `status 503`, ….
+    Silent(String),
+}
+
+/// What the application saw of its caller.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Seen {
+    /// The other end of its connection.
+    pub peer_ip: IpAddr,
+    /// The pod that answered.
+    #[serde(default)]
+    pub pod: String,
+    /// The node of that pod.
+    #[serde(default)]
+    pub node: String,
+    /// The headers of the request, with names in lower case.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Answer {
+    /// The address that the application saw as its peer.
+    pub fn peer(&self) -> Option<IpAddr> {
+        match self {
+            Self::Seen(seen) => Some(seen.peer_ip),
+            Self::Silent(_) => None,
+        }
+    }
+
+    /// The first address of `X-Forwarded-For`: the client as the first proxy saw it.
+    pub fn forwarded_for(&self) -> Option<IpAddr> {
+        let Self::Seen(seen) = self else { return None };
+        seen.headers.get("x-forwarded-for")?.split(',').next()?.trim().parse().ok()
+    }
+}
+
+/// The application as one pod on one node with a Service of type NodePort.
+#[derive(Debug, Clone)]
+pub struct EchoApp<'a> {
+    /// Of the pod and of the Service.
+    pub name: &'a str,
+    /// It must exist.
+    pub namespace: &'a str,
+    /// Where the pod runs.
+    pub node: &'a str,
+    /// The node port of HTTP; TCP has the next one, UDP the one after.
+    pub node_port: u16,
+    /// The pod's annotations.
+    pub annotations: &'a [(&'a str, &'a str)],
+}
+
+impl EchoApp<'_> {
+    fn objects(&self) -> Value {
+        let Self { name, namespace, node, node_port, annotations } = self;
+        let annotations: BTreeMap<_, _> = annotations.iter().copied().collect();
+        let field = |variable: &str, path: &str| json!({"name": variable, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}, "annotations": annotations},
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{
+                    "name": "echo",
+                    "image": ECHO_IMAGE,
+                    "imagePullPolicy": "Never",
+                    "env": [
+                        field("POD_NAME", "metadata.name"),
+                        field("POD_NAMESPACE", "metadata.namespace"),
+                        field("POD_IP", "status.podIP"),
+                        field("NODE_NAME", "spec.nodeName"),
+                    ],
+                    "readinessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1},
+                }],
+            },
+        });
+        let port = |name: &str, protocol: &str, offset: u16| {
+            json!({
+                "name": name,
+                "protocol": protocol,
+                "port": 80 + offset,
+                "targetPort": 8080 + offset,
+                "nodePort": node_port + offset,
+            })
+        };
+        let service = json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "type": "NodePort",
+                "selector": {"app": name},
+                "ports": [port("http", "TCP", 0), port("tcp", "TCP", 1), port("udp", "UDP", 2)],
+            },
+        });
+        json!({"apiVersion": "v1", "kind": "List", "items": [pod, service]})
+    }
+}
+
+impl Lab {
+    /// Puts the application on the cluster and waits until it is ready.
+    pub async fn run_echo(&self, app: &EchoApp<'_>) -> Result<(), LabError> {
+        self.apply(&app.objects().to_string()).await?;
+        let pods: Api<Pod> = Api::namespaced(self.client(), app.namespace);
+        wait_until("the echo application", RUNNING_DEADLINE, || async {
+            let status = pods.get(app.name).await?.status.unwrap_or_default();
+            let ready = status
+                .conditions
+                .iter()
+                .flatten()
+                .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+            Ok((!ready).then(|| format!("pod {} is {}", app.name, status.phase.unwrap_or_default())))
+        })
+        .await
+    }
+
+    /// Asks whatever listens at `target` (host and port) once from a place. Waits 2 s at most.
+    pub async fn ask(&self, place: &Place, protocol: Protocol, target: &str) -> Result<Answer, LabError> {
+        let program = echo_program()?.display().to_string();
+        let output = self.exec(place, &[&program, "ask", &protocol.to_string(), target]).await?;
+        Ok(read(&output.stdout, &output.stderr))
+    }
+}
+
+fn read(printed: &str, complaint: &str) -> Answer {
+    let value: Value = serde_json::from_str(printed.trim()).unwrap_or_default();
+    if let Some(error) = value.get("error").and_then(Value::as_str) {
+        return Answer::Silent(error.to_owned());
+    }
+    serde_json::from_value(value).map_or_else(|_| Answer::Silent(complaint.trim().to_owned()), Answer::Seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_a_silence_and_nonsense_are_told_apart() {
+        let seen = read(r#"{"peerIp":"10.0.0.1","node":"a","headers":{"x-forwarded-for":"192.0.2.1, 10.0.0.9"}}"#, "");
+        assert_eq!(seen.peer(), Some([10, 0, 0, 1].into()));
+        assert_eq!(seen.forwarded_for(), Some([192, 0, 2, 1].into()));
+        assert_eq!(read(r#"{"error":"timed out"}"#, "").clone(), Answer::Silent("timed out".to_owned()));
+        assert_eq!(read("", "no such file\n"), Answer::Silent("no such file".to_owned()));
+    }
+}
