@@ -58,6 +58,8 @@ impl NetNs {
         for name in names {
             this.run(&["ip", "netns", "add", name], "")?;
             this.run(&["ip", "-n", name, "link", "set", "lo", "up"], "")?;
+            // Until it is settled that nobody else has an IPv6 address, a second or two, nothing would be forwarded.
+            this.check(name, &["sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0"], "")?;
         }
         Ok(this)
     }

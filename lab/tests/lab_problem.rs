@@ -77,7 +77,10 @@ impl Scenario {
             if want(&answer) {
                 return answer;
             }
-            assert!(started.elapsed() < Duration::from_secs(40), "{what}: {place} {protocol} {target} got {answer:?}");
+            assert!(
+                started.elapsed() < Duration::from_secs(40),
+                "{what}: {place} {protocol} {target} got {answer:?}"
+            );
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
@@ -116,7 +119,8 @@ impl Scenario {
 }
 
 async fn plain_application(scenario: &Scenario) {
-    let app = EchoApp { name: "plain", namespace: "default", node: "work-1", node_port: 30080, annotations: &[] };
+    let app =
+        EchoApp { name: "plain", namespace: "default", node: "work-1", node_port: 30080, annotations: &[] };
     scenario.lab.run_echo(&app).await.unwrap();
     scenario.expect_lost("work-1", 30080).await;
     scenario.policy("default", "plain", "Local").await;
@@ -151,7 +155,8 @@ async fn meshed_namespace(scenario: &Scenario) {
 async fn sidecar(scenario: &Scenario, mode: &'static str, node_port: u16, with_local: &str) {
     let name = mode.to_lowercase();
     let annotations = [("sidecar.istio.io/interceptionMode", mode)];
-    let app = EchoApp { name: &name, namespace: "meshed", node: "work-1", node_port, annotations: &annotations };
+    let app =
+        EchoApp { name: &name, namespace: "meshed", node: "work-1", node_port, annotations: &annotations };
     scenario.lab.run_echo(&app).await.unwrap();
     for entry in NODES {
         let target = scenario.node_port(entry, node_port);

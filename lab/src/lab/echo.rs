@@ -134,6 +134,7 @@ impl EchoApp<'_> {
             "metadata": {"name": name, "namespace": namespace},
             "spec": {
                 "type": "NodePort",
+                "ipFamilyPolicy": "PreferDualStack",
                 "selector": {"app": name},
                 "ports": [port("http", "TCP", 0), port("tcp", "TCP", 1), port("udp", "UDP", 2)],
             },
@@ -181,7 +182,10 @@ mod tests {
 
     #[test]
     fn an_answer_a_silence_and_nonsense_are_told_apart() {
-        let seen = read(r#"{"peerIp":"10.0.0.1","node":"a","headers":{"x-forwarded-for":"192.0.2.1, 10.0.0.9"}}"#, "");
+        let seen = read(
+            r#"{"peerIp":"10.0.0.1","node":"a","headers":{"x-forwarded-for":"192.0.2.1, 10.0.0.9"}}"#,
+            "",
+        );
         assert_eq!(seen.peer(), Some([10, 0, 0, 1].into()));
         assert_eq!(seen.forwarded_for(), Some([192, 0, 2, 1].into()));
         assert_eq!(read(r#"{"error":"timed out"}"#, "").clone(), Answer::Silent("timed out".to_owned()));

