@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
 use isp_lab::{End, NetNs};
 
@@ -38,7 +38,23 @@ fn world() -> NetNs {
     world
 }
 
-fn serve(world: &NetNs) -> Child {
+/// The application in the server's namespace.
+struct Server(Child);
+
+impl Server {
+    fn how_it_ends(&mut self) -> ExitStatus {
+        self.0.wait().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve(world: &NetNs) -> Server {
     let echo = isp_lab::echo_program().unwrap();
     let mut server = world.command("server", &[echo.to_str().unwrap(), "serve"]);
     let mut server = server.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
@@ -46,7 +62,7 @@ fn serve(world: &NetNs) -> Child {
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains("listening"), "{line}");
-    server
+    Server(server)
 }
 
 fn ask(world: &NetNs, target: &str) -> String {
@@ -88,5 +104,5 @@ fn what_runs_in_the_namespaces_ends_with_them() {
     let world = world();
     let mut server = serve(&world);
     drop(world);
-    assert!(!server.wait().unwrap().success());
+    assert!(!server.how_it_ends().success());
 }

@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use isp_lab::{Lab, Place, Protocol};
@@ -122,7 +123,12 @@ async fn a_killed_init_takes_everything_with_it_and_the_next_start_cleans_up() {
     let lab = Lab::builder().name("killed").nodes(["edge-1"]).up().await.unwrap().keep();
     let pid = fs::read_to_string(lab.kubeconfig().with_file_name("init.pid")).unwrap();
     // Somebody is at work in the lab when it happens.
-    let mut busy = lab.command_in(&Place::Client, &["sleep", "600"]).await.unwrap().spawn().unwrap();
+    let echo = isp_lab::echo_program().unwrap().display().to_string();
+    let mut busy = lab.command_in(&Place::Client, &[&echo, "serve"]).await.unwrap();
+    let mut busy = busy.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(busy.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("listening"), "{line}");
     assert!(Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap().success());
     busy.wait().unwrap();
 

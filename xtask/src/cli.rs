@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::soak::Campaign;
 use crate::test::Layer;
 use crate::workspace::Workspace;
-use crate::{generated, lab, lint, test};
+use crate::{generated, lab, lint, soak, test};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "The project's own commands")]
@@ -32,6 +33,12 @@ enum Task {
         /// The layers to run
         #[arg(value_enum)]
         layers: Vec<Layer>,
+    },
+    /// Run a long campaign in full; the tests run it in a short form
+    Soak {
+        /// Which campaign
+        #[arg(value_enum)]
+        campaign: Campaign,
     },
     /// Build the lab's programs and hand all arguments to `isp-lab`; `cargo xtask lab --help` lists them
     #[command(disable_help_flag = true)]
@@ -64,6 +71,10 @@ fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
             true
         }
         Task::Test { layers } => test::run(&workspace, &layers),
+        Task::Soak { campaign } => {
+            soak::run(&workspace, campaign)?;
+            true
+        }
         Task::Lab { arguments } => return Err(lab::become_lab(&workspace, &arguments).into()),
     })
 }

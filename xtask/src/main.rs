@@ -9,6 +9,7 @@ mod generated;
 mod lab;
 mod lint;
 mod process;
+mod soak;
 mod test;
 mod tools;
 mod workspace;
