@@ -23,6 +23,12 @@ pub const OPERATOR_FIELD_MANAGER: &str = "sourcepreserve-operator";
 /// The field manager with which an agent writes the status of its own IngressSourceNode.
 pub const AGENT_FIELD_MANAGER: &str = "sourcepreserve-agent";
 
+/// The name of the agents' ServiceAccount and container, and the beginning of their DaemonSets' names.
+pub const AGENT_NAME: &str = "proxy-agent";
+
+/// The recommended label for the name of a program.
+pub const NAME_LABEL: &str = "app.kubernetes.io/name";
+
 /// Istio's pod annotation that chooses how the sidecar intercepts traffic.
 pub const INTERCEPTION_MODE_ANNOTATION: &str = "sidecar.istio.io/interceptionMode";
 

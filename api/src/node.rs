@@ -30,7 +30,6 @@ use crate::{preserve::Mode, view::View};
     printcolumn = r#"{"name":"Pool","type":"string","jsonPath":".status.pool"}"#,
     printcolumn = r#"{"name":"Mode","type":"string","jsonPath":".status.mode"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
-    printcolumn = r#"{"name":"Narrowed","type":"integer","jsonPath":".status.narrowedServices"}"#,
     printcolumn = r#"{"name":"Last Sync","type":"date","jsonPath":".status.lastSync"}"#,
     printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].message","priority":1}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
@@ -52,9 +51,6 @@ pub struct IngressSourceNodeStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["object".into()]))]
     pub views: Vec<AcknowledgedView>,
-
-    /// Services of which the node does not see everything, over all objects.
-    pub narrowed_services: u32,
 
     /// Whether the node's kube-proxy reads the API through the agent at present.
     pub proxy_connected: bool,
@@ -84,9 +80,6 @@ pub struct AcknowledgedView {
 
     /// `Full`: everything, this is one of its ingress nodes. `ClusterOnly`: no external addresses. `Hidden`: nothing.
     pub view: View,
-
-    /// How many Services of the object are narrowed here.
-    pub services: u32,
 
     /// Whether kube-proxy has received its Services anew since this view applies. Until then it may still work with
     /// what it saw before.

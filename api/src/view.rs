@@ -160,11 +160,13 @@ impl Narrowing {
 
     /// What may be seen of a Service with these labels. Where several apply, the narrowest does.
     pub fn of(&self, service_labels: &BTreeMap<String, String>) -> View {
-        self.iter()
-            .filter(|(label, _)| service_labels.get(&label.key) == Some(&label.value))
-            .map(|(_, view)| view)
-            .max()
-            .unwrap_or_default()
+        service_labels.iter().map(|(key, value)| self.of_label(key, value)).max().unwrap_or_default()
+    }
+
+    /// What may be seen of a Service with this label, as far as this label is concerned.
+    pub fn of_label(&self, key: &str, value: &str) -> View {
+        let label = ServiceLabel { key: key.to_owned(), value: value.to_owned() };
+        self.0.get(&label).copied().unwrap_or_default()
     }
 
     /// The label requirements that make the API server itself leave out every hidden Service. Empty where nothing is hidden.

@@ -35,9 +35,22 @@ pub(crate) fn archives(
         images.push(pilot(programs)?);
         images.push(proxy(programs)?);
     }
+    let directory = image_directory()?;
+    images.iter().map(|image| archive(image, &directory, progress)).collect()
+}
+
+/// Packs a program of this workspace as an image that runs as `user`, for [`Lab::load_image`](crate::Lab::load_image).
+pub fn pack(reference: &str, program: &Path, user: &str) -> Result<PathBuf, LabError> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let place = format!("/usr/local/bin/{name}");
+    let image = Image::new(reference).program(program, &place)?.user(user).entrypoint([place]);
+    archive(&image, &image_directory()?, |_| {})
+}
+
+fn image_directory() -> Result<PathBuf, LabError> {
     let directory = dirs::cache()?.join("images");
     fs::create_dir_all(&directory).map_err(|source| LabError::File { path: directory.clone(), source })?;
-    images.iter().map(|image| archive(image, &directory, progress)).collect()
+    Ok(directory)
 }
 
 fn archive(image: &Image, directory: &Path, progress: Progress) -> Result<PathBuf, LabError> {

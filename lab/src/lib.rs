@@ -35,7 +35,7 @@ pub mod topology;
 pub use command::{CommandError, Output};
 pub use control_plane::{ControlPlane, ControlPlaneError};
 pub use image::Error as ImageError;
-pub use images::{ECHO_IMAGE, echo_program};
+pub use images::{ECHO_IMAGE, echo_program, pack};
 pub use lab::{
     Answer, Builder, EchoApp, Lab, LabError, Place, PlaceError, Protocol, ProxyMode, Seen, down, list,
     log_path,

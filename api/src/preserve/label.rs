@@ -11,7 +11,7 @@ use crate::{names, rules};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceLabelSpec {
-    /// The key of the label. For kube-proxies patched as in the original recipe it is
+    /// The key of the label. Set it to drive kube-proxies that were patched to skip Services with a label of their own, such as
     /// `service.kubernetes.io/istio-service-proxy-name`.
     #[serde(default = "default_key")]
     #[schemars(length(min = 1, max = 317))]

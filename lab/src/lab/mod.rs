@@ -32,7 +32,7 @@ use crate::network;
 use crate::pki::PkiError;
 use crate::provision::ProvisionError;
 use crate::spec::{LabDir, Spec, SpecError};
-use crate::topology::{Topology, TopologyError};
+use crate::topology::{Topology, TopologyError, control_plane_addresses};
 
 /// What can go wrong with a lab.
 #[derive(Debug, Error)]
@@ -135,6 +135,23 @@ impl Lab {
     /// A kubeconfig with all rights, for the host.
     pub fn kubeconfig(&self) -> PathBuf {
         self.directory.kubeconfig()
+    }
+
+    /// The authority of the API server, in PEM.
+    pub fn authority(&self) -> PathBuf {
+        self.directory.credentials().join("ca.crt")
+    }
+
+    /// Where the API server is for everything inside the lab.
+    pub fn server(&self) -> String {
+        format!("https://{}:{}", control_plane_addresses(self.spec.topology.families)[0], self.spec.api_port)
+    }
+
+    /// A program that the lab was built from, such as `kube-proxy`.
+    pub fn program(&self, name: &str) -> Result<PathBuf, LabError> {
+        let kubectl = &self.spec.kubectl;
+        let path = kubectl.with_file_name(name);
+        if path.is_file() { Ok(path) } else { Err(ProvisionError::NotProvisioned(name.to_owned()).into()) }
     }
 
     /// Leaves the lab running when this handle ends.

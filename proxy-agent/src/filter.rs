@@ -1,0 +1,183 @@
+//! `proxy-agent filter`: puts the parts together.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use isp_runtime::admin::{Admin, AdminError};
+use isp_runtime::readiness::Readiness;
+use isp_runtime::shutdown::{Shutdown, SignalError, Tasks, TasksError};
+use kube::{Client, Config};
+use prometheus_client::registry::Registry;
+use thiserror::Error;
+use tracing::{info, warn};
+
+use crate::listen;
+use crate::metrics::Metrics;
+use crate::proxy::Proxy;
+use crate::report;
+use crate::serving::{Identity, ServingError, mirror};
+use crate::state::State;
+use crate::upstream::{Place, Upstream, UpstreamError};
+use crate::view_source;
+
+const GRACE: Duration = Duration::from_secs(5);
+/// How often kube-proxy's own files are looked at; a kubelet updates them about once a minute.
+const FOLLOW: Duration = Duration::from_secs(10);
+
+/// What the filter is told.
+#[derive(Debug, Args)]
+pub struct FilterArgs {
+    /// The node that this agent serves.
+    #[arg(long, env = "NODE_NAME")]
+    node_name: String,
+    /// The pool that the node belongs to.
+    #[arg(long, env = "AGENT_POOL", default_value = isp_api::names::DEFAULT_POOL)]
+    pool: String,
+    /// kube-proxy's own kubeconfig, as the cluster has it: it says where the API server is.
+    #[arg(long, default_value = "/var/lib/kube-proxy/kubeconfig.conf")]
+    kube_proxy_kubeconfig: PathBuf,
+    /// The directory that kube-proxy sees in the place of its own: its files, with a kubeconfig that leads here.
+    #[arg(long, default_value = "/run/proxy-agent")]
+    serving_directory: PathBuf,
+    /// Where kube-proxy is served; a loopback address.
+    #[arg(long, default_value = "127.0.0.1:10260")]
+    listen: SocketAddr,
+    /// Where /healthz, /readyz and /metrics are served.
+    #[arg(long, default_value = "127.0.0.1:10261")]
+    admin: SocketAddr,
+    /// The token with which the agent itself asks the API server.
+    #[arg(long, default_value = "/var/run/secrets/kubernetes.io/serviceaccount/token")]
+    token_file: PathBuf,
+    /// Where kube-proxy serves its own metrics; there the agent looks whether the kernel has followed.
+    #[arg(long, default_value = "127.0.0.1:10249")]
+    kube_proxy_metrics: SocketAddr,
+}
+
+/// Why the filter cannot run.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum FilterError {
+    #[error(
+        "--listen {0} is no loopback address: every process that can reach it can use kube-proxy's way to the API server"
+    )]
+    NotLoopback(SocketAddr),
+    #[error("cannot listen on {address}: {source}; choose another address with --listen")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    #[error(transparent)]
+    Serving(#[from] ServingError),
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    #[error(transparent)]
+    Signal(#[from] SignalError),
+    #[error(transparent)]
+    Tasks(#[from] TasksError),
+    #[error("cannot make a client of the API server: {0}")]
+    Client(#[from] Box<kube::Error>),
+}
+
+/// Runs until a signal ends it.
+pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
+    let shutdown = Shutdown::on_signals()?;
+    if !arguments.listen.ip().is_loopback() {
+        return Err(FilterError::NotLoopback(arguments.listen));
+    }
+    let readiness = Readiness::default();
+    let (view_known, proxy_connected) = (readiness.register("view"), readiness.register("kube-proxy"));
+    let (metrics, mut registry) = (Arc::new(Metrics::default()), Registry::default());
+    metrics.register(&mut registry);
+
+    let kubeconfig = &arguments.kube_proxy_kubeconfig;
+    let place = Place::read(kubeconfig)?;
+    let upstream = Upstream::new(&place, kubeconfig)?;
+    let client = own_client(&place, &arguments.token_file, kubeconfig)?;
+    let listener = listen::bind(arguments.listen)
+        .await
+        .map_err(|source| FilterError::Listen { address: arguments.listen, source })?;
+    let address = listener.local_addr().unwrap_or(arguments.listen);
+    let identity = Identity::at(&arguments.serving_directory, address)?;
+    // Written when the agent listens: kube-proxy starts when it finds it.
+    mirror(kubeconfig, address, &arguments.serving_directory)?;
+    info!(%address, server = %place.server, "serving kube-proxy");
+
+    let state = State::new();
+    let proxy = Proxy::new(arguments.node_name.clone(), state.clone(), upstream, metrics.clone());
+    let admin = Admin::bind(arguments.admin).await?;
+    let mut tasks = Tasks::new(shutdown.clone());
+    tasks.spawn("admin", admin.serve(Arc::new(registry), readiness, shutdown.clone()));
+    tasks.spawn("listener", listen::serve(listener, identity.tls, Arc::new(proxy), shutdown.clone()));
+    tasks.spawn(
+        "view",
+        until(
+            shutdown.clone(),
+            view_source::follow(client.clone(), arguments.node_name.clone(), state.clone(), metrics),
+        ),
+    );
+    let files = keep_mirrored(arguments.kube_proxy_kubeconfig, address, arguments.serving_directory);
+    tasks.spawn("files", until(shutdown.clone(), files));
+    let reporter = report::Reporter {
+        client,
+        node: arguments.node_name,
+        pool: arguments.pool,
+        kube_proxy_metrics: arguments.kube_proxy_metrics,
+        state: state.clone(),
+    };
+    tasks.spawn("report", until(shutdown.clone(), reporter.run()));
+    tasks.spawn("readiness", until(shutdown.clone(), become_ready(state, view_known, proxy_connected)));
+    Ok(tasks.finish(GRACE).await?)
+}
+
+/// Follows the cluster's own configuration of kube-proxy.
+async fn keep_mirrored(kubeconfig: PathBuf, address: SocketAddr, directory: PathBuf) {
+    loop {
+        tokio::time::sleep(FOLLOW).await;
+        if let Err(error) = mirror(&kubeconfig, address, &directory) {
+            warn!(%error, "kube-proxy's configuration cannot be followed; it is tried again");
+        }
+    }
+}
+
+/// A task that has no end of its own.
+async fn until(shutdown: Shutdown, task: impl Future<Output = ()>) {
+    tokio::select! {
+        () = task => {}
+        () = shutdown.requested() => {}
+    }
+}
+
+/// Ready once the view is known and kube-proxy has read it; never unready again: a node whose agent restarts keeps its rules.
+async fn become_ready(
+    state: Arc<State>,
+    view_known: isp_runtime::readiness::Pending,
+    proxy_connected: isp_runtime::readiness::Pending,
+) {
+    let mut views = state.views();
+    let _ = views.wait_for(Option::is_some).await;
+    drop(view_known);
+    let mut readings = state.readings();
+    let connected = || {
+        let epoch = state.current().map_or(0, |current| current.epoch);
+        state.reading().session.has(epoch)
+    };
+    let _ = readings.wait_for(|_| connected()).await;
+    drop(proxy_connected);
+    std::future::pending::<()>().await;
+}
+
+/// The agent as itself: its own token, but the API server where kube-proxy's kubeconfig says.
+fn own_client(
+    place: &Place,
+    token: &std::path::Path,
+    kubeconfig: &std::path::Path,
+) -> Result<Client, FilterError> {
+    let mut config = Config::new(place.server.clone());
+    let certificates = crate::upstream::certificates(&place.authority)
+        .map_err(|reason| UpstreamError::BadAuthority { path: kubeconfig.to_owned(), reason })?;
+    config.root_cert = Some(certificates.into_iter().map(|der| der.to_vec()).collect());
+    config.auth_info.token_file = Some(token.display().to_string());
+    Ok(Client::try_from(config).map_err(Box::new)?)
+}

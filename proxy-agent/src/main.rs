@@ -1,0 +1,40 @@
+//! `proxy-agent`
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use isp_proxy_agent::{FilterArgs, filter};
+use isp_runtime::telemetry::LogArgs;
+
+/// The agent of a node outside the ingress pool.
+#[derive(Debug, Parser)]
+#[command(name = "proxy-agent", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(subcommand)]
+    mode: Mode,
+}
+
+#[derive(Debug, Subcommand)]
+enum Mode {
+    /// Stand between the node's stock kube-proxy and the API server, and narrow what it sees.
+    Filter(FilterArgs),
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Err(error) = cli.log.init() {
+        eprintln!("error: {error}");
+        return ExitCode::FAILURE;
+    }
+    let Mode::Filter(arguments) = cli.mode;
+    match filter(arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "the agent ends");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What the agent counts. Labels are closed sets.
+
+use std::sync::atomic::AtomicI64;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Outcome {
+    Forwarded,
+    Refused,
+    /// Answered with 410, because the view had changed.
+    Expired,
+    Failed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByOutcome {
+    outcome: Outcome,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    requests: Family<ByOutcome, Counter>,
+    bytes: Counter,
+    open_watches: Gauge<i64, AtomicI64>,
+    watches_ended_by_view: Counter,
+    relists_forced: Counter,
+    services_narrowed: Counter,
+    views: Counter,
+}
+
+impl Metrics {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("isp_agent");
+        registry.register(
+            "requests",
+            "Requests of kube-proxy, by what became of them",
+            self.requests.clone(),
+        );
+        registry.register(
+            "forwarded_bytes",
+            "Bytes passed from the API server to kube-proxy",
+            self.bytes.clone(),
+        );
+        registry.register("open_watches", "Open watches of Services", self.open_watches.clone());
+        registry.register(
+            "watches_ended_by_view",
+            "Watches of Services that were ended because the view changed",
+            self.watches_ended_by_view.clone(),
+        );
+        registry.register(
+            "relists_forced",
+            "Reads of Services that were answered with 410, so that kube-proxy lists anew",
+            self.relists_forced.clone(),
+        );
+        registry.register(
+            "services_narrowed",
+            "Services, in lists and events, of which something was hidden",
+            self.services_narrowed.clone(),
+        );
+        registry.register("views", "Changes of the node's view", self.views.clone());
+    }
+
+    pub(crate) fn request(&self, outcome: Outcome) {
+        self.requests.get_or_create(&ByOutcome { outcome }).inc();
+    }
+
+    pub(crate) fn bytes(&self, count: usize) {
+        self.bytes.inc_by(count as u64);
+    }
+
+    pub(crate) fn watch_opened(&self) {
+        self.open_watches.inc();
+    }
+
+    pub(crate) fn watch_closed(&self) {
+        self.open_watches.dec();
+    }
+
+    pub(crate) fn watch_ended_by_view(&self) {
+        self.watches_ended_by_view.inc();
+    }
+
+    pub(crate) fn relist_forced(&self) {
+        self.relists_forced.inc();
+    }
+
+    pub(crate) fn narrowed(&self, services: u64) {
+        self.services_narrowed.inc_by(services);
+    }
+
+    pub(crate) fn view_changed(&self) {
+        self.views.inc();
+    }
+}

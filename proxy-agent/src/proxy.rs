@@ -1,0 +1,213 @@
+//! One request of kube-proxy's: refused, answered here, or forwarded and narrowed on its way back.
+
+mod body;
+mod headers;
+mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Body, Bytes, Incoming};
+use tracing::{debug, warn};
+
+pub(crate) use self::body::ReplyBody;
+use self::headers::Treatment;
+use crate::metrics::{Metrics, Outcome};
+use crate::request::{Asked, Forward, Read, Refusal, Services, decide};
+use crate::session::Admission;
+use crate::state::{Current, State};
+use crate::upstream::Upstream;
+use crate::wire;
+
+/// Events are small; nothing else has a body.
+const LARGEST_BODY: usize = 256 * 1024;
+/// How long the API server may take to begin its answer. A list of everything takes a while.
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Serves kube-proxy.
+pub(crate) struct Proxy {
+    node: String,
+    state: Arc<State>,
+    upstream: Upstream,
+    metrics: Arc<Metrics>,
+}
+
+type Reply = Response<ReplyBody>;
+
+impl Proxy {
+    pub(crate) fn new(node: String, state: Arc<State>, upstream: Upstream, metrics: Arc<Metrics>) -> Self {
+        Self { node, state, upstream, metrics }
+    }
+
+    pub(crate) async fn serve(&self, request: Request<Incoming>) -> Reply {
+        let (outcome, reply) = match self.answer(request).await {
+            Ok(reply) => (Outcome::Forwarded, reply),
+            Err(problem) => {
+                debug!(%problem, "request not forwarded");
+                (problem.outcome(), problem.reply())
+            }
+        };
+        self.metrics.request(outcome);
+        reply
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Result<Reply, Problem> {
+        if request.headers().contains_key(header::UPGRADE) {
+            return Err(Problem::Upgrade);
+        }
+        // Until the view is known nothing can be decided, and nothing is shown.
+        let current = self.state.current().ok_or(Problem::NoView)?;
+        let forward = self.decide(&request, &current)?;
+        match forward {
+            Forward::Unchanged => {
+                let path = request.uri().path_and_query().cloned().ok_or(Problem::Path)?;
+                let answer = self.forward(request, path, Treatment::Pass).await?;
+                Ok(answer.map(|body| ReplyBody::forwarded(body, self.metrics.clone())))
+            }
+            Forward::Services(services) => self.services(request, services, current).await,
+        }
+    }
+
+    fn decide(&self, request: &Request<Incoming>, current: &Current) -> Result<Forward, Refusal> {
+        let accept = request.headers().get_all(header::ACCEPT).iter();
+        let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
+        let asked = Asked {
+            method: request.method(),
+            path: request.uri().path(),
+            query: request.uri().query().unwrap_or_default(),
+            accept: &accept.join(","),
+            has_body: !request.body().is_end_stream(),
+        };
+        decide(asked, &self.node, &current.narrowing)
+    }
+
+    async fn services(
+        &self,
+        request: Request<Incoming>,
+        services: Services,
+        current: Current,
+    ) -> Result<Reply, Problem> {
+        if self.state.admit(services.read, current.epoch) == Admission::Expired {
+            self.metrics.relist_forced();
+            return Err(Problem::Expired);
+        }
+        debug!(read = ?services.read, rewrite = services.rewrite, query = services.query, "Services are read");
+        let path = format!("{}?{}", request.uri().path(), services.query);
+        let path = PathAndQuery::try_from(path).map_err(|_| Problem::Path)?;
+        let body = match services.read {
+            Read::List | Read::NextPage => wire::Body::List,
+            Read::WatchFromStart | Read::WatchFromVersion => wire::Body::Watch,
+        };
+        let treatment = match (services.rewrite, body) {
+            (true, _) => Treatment::Rewrite,
+            (false, wire::Body::Watch) => Treatment::Follow,
+            (false, wire::Body::List) => Treatment::Pass,
+        };
+        let answer = self.forward(request, path, treatment).await?;
+        let reading = body::Reading { body, rewrite: services.rewrite, current };
+        if answer.status() != StatusCode::OK {
+            // A Status; there is no Service in it.
+            return Ok(answer.map(|body| ReplyBody::forwarded(body, self.metrics.clone())));
+        }
+        if services.rewrite && !headers::is_protobuf(answer.headers()) {
+            return Err(Problem::Unreadable);
+        }
+        let readable = headers::is_protobuf(answer.headers());
+        Ok(answer.map(|body| {
+            ReplyBody::services(body, reading, readable, self.state.clone(), self.metrics.clone())
+        }))
+    }
+
+    /// Asks the API server with the caller's own credentials and nothing else of the caller's.
+    async fn forward(
+        &self,
+        request: Request<Incoming>,
+        path: PathAndQuery,
+        treatment: Treatment,
+    ) -> Result<Response<Incoming>, Problem> {
+        let (head, body) = request.into_parts();
+        let body = if body.is_end_stream() {
+            Bytes::new()
+        } else {
+            Limited::new(body, LARGEST_BODY).collect().await.map_err(|_| Problem::Body)?.to_bytes()
+        };
+        let mut onward = Request::new(Full::new(body));
+        *onward.method_mut() = head.method;
+        *onward.headers_mut() = headers::onward(&head.headers, treatment);
+        let asked = tokio::time::timeout(ANSWER_TIMEOUT, self.upstream.ask(onward, path)).await;
+        let mut answer = match asked {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                warn!(error = %chain(&error), "the API server cannot be asked");
+                return Err(Problem::Upstream);
+            }
+            Err(_) => return Err(Problem::Slow),
+        };
+        headers::back(answer.headers_mut());
+        Ok(answer)
+    }
+}
+
+/// Why a request gets an answer of the agent's own.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("this agent forwards no upgrades: kube-proxy asks for none")]
+    Upgrade,
+    #[error("the body is larger than {LARGEST_BODY} bytes or broke off: kube-proxy sends small events only")]
+    Body,
+    #[error("the request has no path that could be forwarded")]
+    Path,
+    #[error("the view of this node changed since this was read: list anew")]
+    Expired,
+    #[error("this agent does not know yet what this node may see")]
+    NoView,
+    #[error("the API server cannot be reached by this agent")]
+    Upstream,
+    #[error("the API server did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
+    Slow,
+    #[error("the API server answered in an encoding in which addresses cannot be hidden")]
+    Unreadable,
+}
+
+impl Problem {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Refused(Refusal::Encoding(_)) => StatusCode::NOT_ACCEPTABLE,
+            Self::Refused(_) => StatusCode::FORBIDDEN,
+            Self::Upgrade | Self::Path => StatusCode::BAD_REQUEST,
+            Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Expired => StatusCode::GONE,
+            Self::NoView => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Upstream | Self::Unreadable => StatusCode::BAD_GATEWAY,
+            Self::Slow => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Expired => Outcome::Expired,
+            Self::NoView | Self::Upstream | Self::Unreadable | Self::Slow => Outcome::Failed,
+            _ => Outcome::Refused,
+        }
+    }
+
+    fn reply(&self) -> Reply {
+        status::reply(self.status(), &self.to_string())
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

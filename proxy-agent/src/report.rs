@@ -1,0 +1,181 @@
+//! The acknowledgement: what this node sees, written to its IngressSourceNode, on change only. The operator takes its
+//! steps by it, so an entry claims a thing only after it has happened.
+
+mod programmed;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use isp_api::IngressSourceNode;
+use isp_api::conditions::record;
+use isp_api::names::{AGENT_FIELD_MANAGER, condition};
+use isp_api::node::{AcknowledgedView, IngressSourceNodeStatus};
+use isp_api::preserve::Mode;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource};
+use serde_json::json;
+use tracing::{debug, warn};
+
+use crate::state::{Current, Reading, State};
+
+#[cfg(test)]
+mod tests;
+
+/// Changes that come together are written together.
+const SETTLE: Duration = Duration::from_millis(100);
+/// How long a failed write waits, and how often kube-proxy's metrics are looked at while the kernel has not followed.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Writes the status of this node.
+pub(crate) struct Reporter {
+    pub(crate) client: Client,
+    pub(crate) node: String,
+    pub(crate) pool: String,
+    pub(crate) kube_proxy_metrics: SocketAddr,
+    pub(crate) state: Arc<State>,
+}
+
+/// What is true now, apart from the times at which it became so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Facts {
+    views: Vec<AcknowledgedView>,
+    proxy_connected: bool,
+    ready: bool,
+    reason: &'static str,
+    message: String,
+}
+
+impl Reporter {
+    /// Follows the state, for ever.
+    pub(crate) async fn run(self) {
+        let (mut views, mut readings) = (self.state.views(), self.state.readings());
+        let mut written: Option<(Facts, IngressSourceNodeStatus)> = None;
+        let mut kernel = programmed::Follower::default();
+        loop {
+            let Some(current) = self.state.current() else {
+                let _ = views.changed().await;
+                continue;
+            };
+            let reading = self.state.reading();
+            let had = reading.synced_at.filter(|_| reading.session.has(current.epoch));
+            let had = had.map(|since| (current.epoch, since));
+            let followed = kernel.look(self.kube_proxy_metrics, had).await;
+            let facts = facts(&current, &reading, followed);
+            let mut wait = (followed == Some(false)).then_some(AGAIN);
+            if written.as_ref().is_none_or(|(before, _)| *before != facts) {
+                let before = written.as_ref().map(|(_, status)| status);
+                let status = status(&self.pool, &facts, before, Timestamp::now());
+                match self.write(&status).await {
+                    Ok(()) => written = Some((facts, status)),
+                    Err(error) => {
+                        warn!(%error, "the status of this node could not be written; it is tried again");
+                        wait = Some(AGAIN);
+                    }
+                }
+            }
+            tokio::select! {
+                _ = views.changed() => {}
+                _ = readings.changed() => {}
+                () = tokio::time::sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => {}
+            }
+            tokio::time::sleep(SETTLE).await;
+        }
+    }
+
+    async fn write(&self, status: &IngressSourceNodeStatus) -> Result<(), kube::Error> {
+        let nodes: Api<IngressSourceNode> = Api::all(self.client.clone());
+        let mine = PatchParams::apply(AGENT_FIELD_MANAGER).force();
+        let object = json!({
+            "apiVersion": IngressSourceNode::api_version(&()),
+            "kind": IngressSourceNode::kind(&()),
+            "metadata": {"name": self.node},
+            "status": status,
+        });
+        debug!("writing the status of this node");
+        match nodes.patch_status(&self.node, &mine, &Patch::Apply(&object)).await {
+            Err(kube::Error::Api(error)) if error.code == 404 => {
+                let bare = json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object["metadata"]});
+                nodes.patch(&self.node, &mine, &Patch::Apply(&bare)).await?;
+                nodes.patch_status(&self.node, &mine, &Patch::Apply(&object)).await.map(drop)
+            }
+            result => result.map(drop),
+        }
+    }
+}
+
+/// What can be claimed. Pure.
+fn facts(current: &Current, reading: &Reading, followed: Option<bool>) -> Facts {
+    let relisted = reading.session.has(current.epoch);
+    let connected = reading.watches > 0;
+    let doubts: Vec<String> = current
+        .view
+        .objects
+        .iter()
+        .filter_map(|object| object.doubt.as_ref().map(|doubt| format!("{}: {doubt}", object.object)))
+        .collect();
+    let views = current.view.objects.iter().map(|object| AcknowledgedView {
+        object: object.object.clone(),
+        uid: object.uid.clone(),
+        generation: object.generation,
+        view: object.view,
+        // What cannot be vouched for is not claimed.
+        relisted: relisted && object.doubt.is_none(),
+        programmed: followed.map(|followed| followed && object.doubt.is_none()),
+    });
+    let (ready, reason, message) = match (doubts.is_empty(), connected, relisted) {
+        (false, ..) => (false, "Doubt", doubts.join("; ")),
+        (true, false, _) => {
+            (false, "KubeProxyNotConnected", "kube-proxy is not connected to the agent".to_owned())
+        }
+        (true, true, false) => {
+            (false, "NotRelisted", "kube-proxy has not read the current view yet".to_owned())
+        }
+        (true, true, true) => (true, "Current", "kube-proxy works with the current view".to_owned()),
+    };
+    Facts { views: views.collect(), proxy_connected: connected, ready, reason, message }
+}
+
+/// The facts with the times at which they became so. Pure.
+fn status(
+    pool: &str,
+    facts: &Facts,
+    before: Option<&IngressSourceNodeStatus>,
+    now: Timestamp,
+) -> IngressSourceNodeStatus {
+    let mut conditions = before.map(|status| status.conditions.clone()).unwrap_or_default();
+    record(
+        &mut conditions,
+        Condition {
+            type_: condition::READY.to_owned(),
+            status: if facts.ready { "True" } else { "False" }.to_owned(),
+            reason: facts.reason.to_owned(),
+            message: facts.message.clone(),
+            last_transition_time: Time(now),
+            observed_generation: None,
+        },
+    );
+    let relisted = |views: &[AcknowledgedView]| {
+        views
+            .iter()
+            .filter(|view| view.relisted)
+            .map(|view| (view.uid.clone(), view.generation, view.view))
+            .collect::<Vec<_>>()
+    };
+    let seen_before = before.map(|status| relisted(&status.views));
+    let last_sync = if facts.ready && seen_before.as_ref() != Some(&relisted(&facts.views)) {
+        Some(Time(now))
+    } else {
+        before.and_then(|status| status.last_sync.clone())
+    };
+    IngressSourceNodeStatus {
+        pool: pool.to_owned(),
+        mode: Mode::Filter,
+        views: facts.views.clone(),
+        proxy_connected: facts.proxy_connected,
+        last_sync,
+        conditions,
+    }
+}

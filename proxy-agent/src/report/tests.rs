@@ -1,0 +1,78 @@
+use std::collections::BTreeMap;
+
+use isp_api::IngressSourcePreserve;
+use isp_api::view::{View, view};
+
+use super::*;
+use crate::request::Read;
+
+fn current(names: &[&str]) -> Current {
+    let object = |name: &&str| -> IngressSourcePreserve {
+        serde_json::from_value(json!({
+            "apiVersion": "sourcepreserve.io/v1alpha1",
+            "kind": "IngressSourcePreserve",
+            "metadata": {"name": name, "uid": format!("uid-{name}"), "generation": 3},
+            "spec": {
+                "ingressNodes": {"selector": {"matchLabels": {"role": "edge"}}},
+                "services": [{"namespace": "n", "name": "s"}],
+                "serviceLabel": {"value": "shared"},
+            },
+        }))
+        .unwrap()
+    };
+    let objects: Vec<_> = names.iter().map(object).collect();
+    let state = State::new();
+    state.publish(view(&BTreeMap::new(), &objects));
+    state.current().unwrap()
+}
+
+fn reading(watches: u32, synced: bool) -> Reading {
+    let mut reading = Reading { watches, ..Reading::default() };
+    reading.session.admit(Read::WatchFromStart, 1);
+    if synced {
+        reading.session.initial_events_sent(1);
+    }
+    reading
+}
+
+#[test]
+fn nothing_is_acknowledged_before_kube_proxy_has_read_it() {
+    let facts = facts(&current(&["one"]), &reading(1, false), Some(false));
+    assert!(!facts.ready && !facts.views[0].relisted);
+    assert_eq!((facts.reason, facts.views[0].generation), ("NotRelisted", 3));
+}
+
+#[test]
+fn a_view_that_was_read_is_acknowledged_with_what_the_kernel_did() {
+    let facts = facts(&current(&["one"]), &reading(1, true), Some(true));
+    assert!(facts.ready && facts.views[0].relisted);
+    assert_eq!((facts.views[0].programmed, facts.views[0].view), (Some(true), View::ClusterOnly));
+}
+
+#[test]
+fn an_object_in_doubt_is_never_acknowledged() {
+    // The younger of two objects with one label.
+    let facts = facts(&current(&["a", "b"]), &reading(1, true), Some(true));
+    assert!(facts.views[0].relisted && !facts.views[1].relisted);
+    assert!(!facts.ready && facts.message.contains("b: spec.serviceLabel"), "{}", facts.message);
+}
+
+#[test]
+fn a_kube_proxy_that_is_gone_is_told_and_what_it_had_stays_true() {
+    let facts = facts(&current(&["one"]), &reading(0, true), None);
+    assert_eq!(facts.reason, "KubeProxyNotConnected");
+    assert!(facts.views[0].relisted, "its rules are still in the kernel");
+}
+
+#[test]
+fn times_move_only_when_something_happened() {
+    let ready = facts(&current(&["one"]), &reading(1, true), Some(true));
+    let (early, late) = (Timestamp::UNIX_EPOCH, Timestamp::now());
+    let first = status("default", &ready, None, early);
+    assert_eq!(first.last_sync, Some(Time(early)));
+    let again = status("default", &ready, Some(&first), late);
+    assert_eq!(again, first);
+    let gone = status("default", &facts(&current(&["one"]), &reading(0, true), None), Some(&first), late);
+    assert_eq!(gone.last_sync, Some(Time(early)));
+    assert_eq!(gone.conditions[0].last_transition_time, Time(late));
+}

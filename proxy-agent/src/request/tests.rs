@@ -1,0 +1,149 @@
+use std::collections::BTreeMap;
+
+use isp_api::IngressSourcePreserve;
+use isp_api::view::view;
+
+use super::*;
+
+const ACCEPT: &str = "application/vnd.kubernetes.protobuf,application/json";
+
+fn narrowing(objects: &[(&str, &str)]) -> Narrowing {
+    let object = |(name, elsewhere): &(&str, &str)| -> IngressSourcePreserve {
+        serde_json::from_value(serde_json::json!({
+            "apiVersion": "sourcepreserve.io/v1alpha1",
+            "kind": "IngressSourcePreserve",
+            "metadata": {"name": name},
+            "spec": {
+                "ingressNodes": {"selector": {"matchLabels": {"role": "edge"}}},
+                "services": [{"namespace": "n", "name": "s"}],
+                "elsewhere": elsewhere,
+            },
+        }))
+        .unwrap()
+    };
+    let objects: Vec<_> = objects.iter().map(object).collect();
+    view(&BTreeMap::new(), &objects).narrowing
+}
+
+fn ask(method: &str, path_and_query: &str, narrowing: &Narrowing) -> Result<Forward, Refusal> {
+    let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+    let method = method.parse().unwrap();
+    decide(Asked { method: &method, path, query, accept: ACCEPT, has_body: false }, "work-1", narrowing)
+}
+
+fn services(query: &str, narrowing: &Narrowing) -> Services {
+    match ask("GET", &format!("/api/v1/services?{query}"), narrowing) {
+        Ok(Forward::Services(services)) => services,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_kube_proxy_asks_is_forwarded() {
+    let nothing = narrowing(&[]);
+    for (method, path) in [
+        (
+            "GET",
+            "/apis/discovery.k8s.io/v1/endpointslices?labelSelector=%21service.kubernetes.io%2Fheadless&watch=true",
+        ),
+        ("GET", "/apis/networking.k8s.io/v1/servicecidrs?limit=500&resourceVersion=0"),
+        ("GET", "/api/v1/nodes?fieldSelector=metadata.name%3Dwork-1&watch=true"),
+        ("GET", "/api/v1/nodes/work-1"),
+        ("POST", "/apis/events.k8s.io/v1/namespaces/default/events"),
+        ("PATCH", "/apis/events.k8s.io/v1/namespaces/default/events/work-1.18a"),
+        ("GET", "/version"),
+        ("GET", "/api"),
+        ("GET", "/apis/discovery.k8s.io/v1"),
+    ] {
+        assert_eq!(ask(method, path, &nothing), Ok(Forward::Unchanged), "{method} {path}");
+    }
+}
+
+#[test]
+fn everything_else_is_refused() {
+    let nothing = narrowing(&[]);
+    for (method, path) in [
+        ("GET", "/api/v1/secrets"),
+        ("GET", "/api/v1/namespaces/kube-system/secrets/x"),
+        ("GET", "/api/v1/pods"),
+        ("GET", "/api/v1/nodes"),
+        ("GET", "/api/v1/nodes?fieldSelector=metadata.name%3Dother"),
+        ("GET", "/api/v1/nodes?fieldSelector=metadata.name%3Dwork-1&fieldSelector=metadata.name%3Dother"),
+        ("GET", "/api/v1/nodes/other"),
+        ("GET", "/api/v1/nodes/work-1/proxy/metrics"),
+        ("GET", "/api/v1/namespaces/default/services"),
+        ("GET", "/api/v1/services/"),
+        ("GET", "//api/v1/services"),
+        ("GET", "/api/v1/service%73"),
+        ("GET", "/api/v1/../v1/services"),
+        ("POST", "/api/v1/namespaces/default/services"),
+        ("POST", "/api/v1/services"),
+        ("DELETE", "/apis/events.k8s.io/v1/namespaces/default/events/x"),
+        ("DELETE", "/apis/events.k8s.io/v1/namespaces/default/events"),
+        ("GET", "/apis/events.k8s.io/v1/namespaces/default/events"),
+        ("POST", "/apis/events.k8s.io/v1/namespaces/../events"),
+        ("POST", "/apis/events.k8s.io/v1/namespaces/default/events/x/status"),
+        ("GET", "/metrics"),
+        ("GET", "/"),
+    ] {
+        let refused = ask(method, path, &nothing);
+        assert!(refused.is_err(), "{method} {path}: {refused:?}");
+    }
+    let body = Asked { method: &Method::GET, path: "/version", query: "", accept: "", has_body: true };
+    assert_eq!(decide(body, "work-1", &nothing), Err(Refusal::Body));
+}
+
+#[test]
+fn hidden_services_are_left_out_by_the_api_server_itself() {
+    let query = "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name&limit=500&resourceVersion=0";
+    let unchanged = services(query, &narrowing(&[]));
+    assert_eq!(
+        unchanged.query,
+        "limit=500&resourceVersion=0&labelSelector=%21service.kubernetes.io%2Fservice-proxy-name"
+    );
+    let hidden =
+        services(query, &narrowing(&[("one", "Hidden"), ("two", "Hidden"), ("three", "ClusterOnly")]));
+    assert_eq!(
+        hidden.query,
+        "limit=500&resourceVersion=0&labelSelector=%21service.kubernetes.io%2Fservice-proxy-name%2C\
+         sourcepreserve.io%2Fpreserve+notin+%28one%2Ctwo%29"
+    );
+    assert!(hidden.rewrite && !unchanged.rewrite);
+    assert!(!services("", &narrowing(&[("one", "Hidden")])).rewrite);
+}
+
+#[test]
+fn a_resumed_watch_is_told_from_one_that_starts_anew() {
+    let nothing = narrowing(&[]);
+    for (query, read) in [
+        ("limit=500&resourceVersion=0", Read::List),
+        ("watch=false&resourceVersion=12", Read::List),
+        ("limit=500&continue=abc", Read::NextPage),
+        ("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", Read::WatchFromStart),
+        ("watch=1&resourceVersion=0", Read::WatchFromStart),
+        ("watch=true", Read::WatchFromStart),
+        ("watch=true&resourceVersion=12&allowWatchBookmarks=true", Read::WatchFromVersion),
+    ] {
+        assert_eq!(services(query, &nothing).read, read, "{query}");
+    }
+}
+
+#[test]
+fn addresses_cannot_be_hidden_in_json_and_nothing_is_shown_instead() {
+    let clusters = narrowing(&[("one", "ClusterOnly")]);
+    let asked = Asked {
+        method: &Method::GET,
+        path: SERVICES,
+        query: "",
+        accept: "application/json",
+        has_body: false,
+    };
+    assert_eq!(decide(asked, "work-1", &clusters), Err(Refusal::Encoding("application/json".to_owned())));
+    assert!(decide(asked, "work-1", &narrowing(&[("one", "Hidden")])).is_ok());
+}
+
+#[test]
+fn a_parameter_that_is_there_twice_is_refused() {
+    let twice = ask("GET", "/api/v1/services?labelSelector=a&labelSelector=b", &narrowing(&[]));
+    assert_eq!(twice, Err(Refusal::Twice("labelSelector")));
+}

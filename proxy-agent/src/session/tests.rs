@@ -1,0 +1,58 @@
+use super::*;
+
+#[test]
+fn what_was_begun_before_the_agent_started_lists_anew() {
+    let mut session = Session::default();
+    assert_eq!(session.admit(Read::WatchFromVersion, 1), Admission::Expired);
+    assert_eq!(session.admit(Read::NextPage, 1), Admission::Expired);
+    assert!(!session.has(1));
+}
+
+#[test]
+fn a_list_and_the_watch_after_it_make_a_view_known() {
+    let mut session = Session::default();
+    assert_eq!(session.admit(Read::List, 1), Admission::Forward);
+    session.list_sent(1);
+    assert!(!session.has(1), "more pages may follow");
+    assert_eq!(session.admit(Read::NextPage, 1), Admission::Forward);
+    session.list_sent(1);
+    assert_eq!(session.admit(Read::WatchFromVersion, 1), Admission::Forward);
+    assert!(session.has(1));
+    assert_eq!(session.admit(Read::WatchFromVersion, 1), Admission::Forward, "it may reconnect");
+}
+
+#[test]
+fn initial_events_make_a_view_known_when_they_have_ended() {
+    let mut session = Session::default();
+    assert_eq!(session.admit(Read::WatchFromStart, 1), Admission::Forward);
+    assert!(!session.has(1));
+    assert_eq!(session.admit(Read::WatchFromVersion, 1), Admission::Expired, "it was cut before they ended");
+    session.initial_events_sent(1);
+    assert!(session.has(1));
+    assert_eq!(session.admit(Read::WatchFromVersion, 1), Admission::Forward);
+}
+
+#[test]
+fn a_new_view_expires_every_read_of_the_old_one_once() {
+    let mut session = Session::default();
+    session.admit(Read::WatchFromStart, 1);
+    session.initial_events_sent(1);
+    assert_eq!(session.admit(Read::WatchFromVersion, 2), Admission::Expired);
+    assert!(!session.has(2));
+    session.admit(Read::List, 2);
+    session.list_sent(2);
+    assert_eq!(session.admit(Read::WatchFromVersion, 2), Admission::Forward);
+    assert!(session.has(2));
+}
+
+#[test]
+fn a_list_whose_pages_belong_to_two_views_starts_over() {
+    let mut session = Session::default();
+    session.admit(Read::List, 1);
+    session.list_sent(1);
+    assert_eq!(session.admit(Read::NextPage, 2), Admission::Expired);
+    // And a list that was on its way when the view changed counts for the old one.
+    session.admit(Read::List, 2);
+    session.list_sent(1);
+    assert_eq!(session.admit(Read::WatchFromVersion, 2), Admission::Expired);
+}

@@ -1,0 +1,151 @@
+//! The way to the API server: where kube-proxy's own kubeconfig says it is, with the authority it names. Never
+//! through the `kubernetes` Service, which works only once kube-proxy does.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, Error as ClientError};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::config::Kubeconfig;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use thiserror::Error;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A dead API server, or a dead way to it, is noticed within these two together.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why the API server cannot be asked.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum UpstreamError {
+    #[error("cannot read kube-proxy's kubeconfig {}: {source}; is its ConfigMap mounted there?", path.display())]
+    Kubeconfig { path: PathBuf, source: Box<kube::config::KubeconfigError> },
+    #[error("kube-proxy's kubeconfig {} names no cluster with an https server: {server:?}", path.display())]
+    Server { path: PathBuf, server: String },
+    #[error("cannot read the authority {}: {source}", path.display())]
+    Authority { path: PathBuf, source: io::Error },
+    #[error("the authority in kube-proxy's kubeconfig {} cannot be used: {reason}", path.display())]
+    BadAuthority { path: PathBuf, reason: String },
+}
+
+/// Where the API server is, and by which authority it is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) server: Uri,
+    /// In PEM.
+    pub(crate) authority: Vec<u8>,
+}
+
+impl Place {
+    /// Reads a kubeconfig as kube-proxy does: the current context's cluster.
+    pub(crate) fn read(path: &Path) -> Result<Self, UpstreamError> {
+        let config = Kubeconfig::read_from(path).map_err(|source| UpstreamError::Kubeconfig {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })?;
+        let context =
+            config.contexts.iter().find(|named| Some(&named.name) == config.current_context.as_ref());
+        let cluster_name = context.and_then(|named| named.context.as_ref()).map(|context| &context.cluster);
+        let cluster = config.clusters.iter().find(|named| Some(&named.name) == cluster_name);
+        let cluster = cluster.and_then(|named| named.cluster.as_ref());
+        let server = cluster.and_then(|cluster| cluster.server.clone()).unwrap_or_default();
+        let bad = || UpstreamError::Server { path: path.to_owned(), server: server.clone() };
+        let (cluster, uri) = (cluster.ok_or_else(bad)?, server.parse::<Uri>().map_err(|_| bad())?);
+        if uri.scheme() != Some(&Scheme::HTTPS) || uri.authority().is_none() {
+            return Err(bad());
+        }
+        let reason =
+            |reason: &str| UpstreamError::BadAuthority { path: path.to_owned(), reason: reason.to_owned() };
+        let authority = match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
+            (Some(data), _) => {
+                let text = serde_json::Value::String(data.clone());
+                let bytes: k8s_openapi::ByteString =
+                    serde_json::from_value(text).map_err(|error| reason(&error.to_string()))?;
+                bytes.0
+            }
+            (None, Some(file)) => {
+                let file = path.parent().unwrap_or(path).join(file);
+                fs::read(&file).map_err(|source| UpstreamError::Authority { path: file, source })?
+            }
+            (None, None) => {
+                return Err(reason("it names none, and the system's are not trusted with a node"));
+            }
+        };
+        Ok(Self { server: uri, authority })
+    }
+}
+
+/// The certificates of an authority; at least one.
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match read {
+        Ok(list) if !list.is_empty() => Ok(list),
+        Ok(_) => Err("it holds no certificate".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A client of the API server. It has no credentials of its own.
+#[derive(Clone)]
+pub(crate) struct Upstream {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    authority: Authority,
+}
+
+impl Upstream {
+    pub(crate) fn new(place: &Place, kubeconfig: &Path) -> Result<Self, UpstreamError> {
+        let bad = |reason: String| UpstreamError::BadAuthority { path: kubeconfig.to_owned(), reason };
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(&place.authority).map_err(bad)? {
+            roots.add(certificate).map_err(|error| bad(error.to_string()))?;
+        }
+        let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| bad(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_only()
+            .enable_all_versions()
+            .wrap_connector(tcp);
+        let client = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
+            .http2_keep_alive_while_idle(true)
+            .build(connector);
+        let authority = place.server.authority().cloned().ok_or_else(|| bad("no server".to_owned()))?;
+        Ok(Self { client, authority })
+    }
+
+    /// Asks the API server for a path.
+    pub(crate) async fn ask(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        path: PathAndQuery,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let mut parts = http::uri::Parts::default();
+        (parts.scheme, parts.authority, parts.path_and_query) =
+            (Some(Scheme::HTTPS), Some(self.authority.clone()), Some(path));
+        // All three are there, which is all that can be wrong.
+        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+        self.client.request(request).await
+    }
+}

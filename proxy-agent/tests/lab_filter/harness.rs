@@ -1,0 +1,344 @@
+//! A lab with two Services, and a node whose kube-proxy runs behind an agent: both as plain processes in the node's
+//! network, so that a test can end them as it likes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use isp_api::agent::{Agent, filter_daemon_set};
+use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_lab::{EchoApp, Lab, Place, Protocol, ProxyMode};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+const NODE: &str = "work-1";
+const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
+
+const DEADLINE: Duration = Duration::from_secs(40);
+
+/// Takes out what differs between two equal rulesets.
+fn normalise(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(normalise);
+        }
+        Value::Object(fields) => {
+            for changing in ["handle", "packets", "bytes"] {
+                fields.remove(changing);
+            }
+            fields.values_mut().for_each(normalise);
+            if let Some(Value::Array(elements)) = fields.get_mut("elem") {
+                elements.sort_by_key(ToString::to_string);
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < DEADLINE, "{what}: not within 40 s");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}
+
+pub(crate) struct Scenario {
+    pub(crate) lab: Lab,
+    mode: ProxyMode,
+    directory: tempfile::TempDir,
+}
+
+impl Scenario {
+    pub(crate) async fn up(name: &str, mode: ProxyMode) -> Self {
+        let lab = Lab::builder().name(name).nodes(["edge-1", NODE]).proxy_mode(mode).up().await.unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for part in ["crds", "manifests/agent"] {
+            lab.kubectl(["apply", "--server-side", "-f", root.join(part).to_str().unwrap()]).await.unwrap();
+        }
+        for (name, port) in [("narrowed", 30080), ("hidden", 30090)] {
+            let app =
+                EchoApp { name, namespace: "default", node: "edge-1", node_port: port, annotations: &[] };
+            lab.run_echo(&app).await.unwrap();
+        }
+        let services: Api<Service> = Api::namespaced(lab.client(), "default");
+        let external = json!({"spec": {"externalIPs": ["192.0.2.50"], "externalTrafficPolicy": "Local"}});
+        services.patch("narrowed", &PatchParams::default(), &Patch::Merge(external)).await.unwrap();
+        Self { lab, mode, directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) async fn cluster_ip(&self, service: &str) -> String {
+        let services: Api<Service> = Api::namespaced(self.lab.client(), "default");
+        services.get(service).await.unwrap().spec.unwrap().cluster_ip.unwrap()
+    }
+
+    /// The rules of the node, as the kernel has them.
+    pub(crate) async fn rules(&self) -> String {
+        let command: &[&str] = match self.mode {
+            ProxyMode::Nftables => &["nft", "list", "ruleset"],
+            ProxyMode::Iptables => &["iptables-save"],
+        };
+        self.lab.exec(&Place::Node(NODE.to_owned()), command).await.unwrap().stdout
+    }
+
+    /// The same, object by object, without handles, counters and the order in which things were added.
+    pub(crate) async fn normalised_rules(&self) -> BTreeSet<String> {
+        let place = Place::Node(NODE.to_owned());
+        match self.mode {
+            ProxyMode::Nftables => {
+                let listed = self.lab.exec(&place, &["nft", "-j", "list", "ruleset"]).await.unwrap().stdout;
+                let mut rules: Value = serde_json::from_str(&listed).unwrap();
+                normalise(&mut rules);
+                rules["nftables"].as_array().unwrap().iter().skip(1).map(ToString::to_string).collect()
+            }
+            ProxyMode::Iptables => {
+                let lines = self.rules().await;
+                let lines = lines.lines().filter(|line| !line.starts_with('#'));
+                lines.map(|line| line.split(" [").next().unwrap().to_owned()).collect()
+            }
+        }
+    }
+
+    /// The rules of the cluster's own kube-proxy, once they are complete and stay as they are.
+    pub(crate) async fn settled_rules(&self) -> BTreeSet<String> {
+        let addresses =
+            [self.cluster_ip("narrowed").await, self.cluster_ip("hidden").await, "192.0.2.50".to_owned()];
+        eventually("kube-proxy serves both", async || {
+            let rules = self.rules().await;
+            addresses.iter().all(|address| rules.contains(address))
+        })
+        .await;
+        let mut before = self.normalised_rules().await;
+        loop {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let now = self.normalised_rules().await;
+            if now == before {
+                return now;
+            }
+            before = now;
+        }
+    }
+
+    /// Waits until the rules are these, or shows what differs.
+    pub(crate) async fn expect_rules(&self, what: &str, wanted: &BTreeSet<String>) {
+        let started = Instant::now();
+        loop {
+            let rules = self.normalised_rules().await;
+            if rules == *wanted {
+                return;
+            }
+            if started.elapsed() > DEADLINE {
+                let more: Vec<_> = rules.difference(wanted).collect();
+                let less: Vec<_> = wanted.difference(&rules).collect();
+                panic!("{what}: the node has {more:#?} more and {less:#?} less");
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+    }
+
+    /// The cluster's own kube-proxy leaves the node; its rules stay.
+    pub(crate) async fn take_kube_proxy_away(&self) {
+        self.lab.kubectl(["label", "node", NODE, "sourcepreserve.io/agent-pool=default"]).await.unwrap();
+        let affinity = json!({"spec": {"template": {"spec": {"affinity": {"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [
+                {"key": "sourcepreserve.io/agent-pool", "operator": "DoesNotExist"},
+            ]}]},
+        }}}}}});
+        let patch = affinity.to_string();
+        self.lab
+            .kubectl(["-n", "kube-system", "patch", "daemonset", "kube-proxy", "-p", &patch])
+            .await
+            .unwrap();
+        let pods: Api<Pod> = Api::namespaced(self.lab.client(), "kube-system");
+        let here =
+            ListParams::default().labels("k8s-app=kube-proxy").fields(&format!("spec.nodeName={NODE}"));
+        eventually("kube-proxy leaves", async || pods.list(&here).await.unwrap().items.is_empty()).await;
+    }
+
+    pub(crate) async fn preserve(&self, service: &str, elsewhere: &str) {
+        let objects: Api<IngressSourcePreserve> = Api::all(self.lab.client());
+        let object = serde_json::from_value(json!({
+            "apiVersion": "sourcepreserve.io/v1alpha1",
+            "kind": "IngressSourcePreserve",
+            "metadata": {"name": service},
+            "spec": {
+                "ingressNodes": {"selector": {"matchLabels": {"node-role.kubernetes.io/ingress": ""}}},
+                "services": [{"namespace": "default", "name": service}],
+                "elsewhere": elsewhere,
+            },
+        }))
+        .unwrap();
+        objects.create(&PostParams::default(), &object).await.unwrap();
+        let label = format!("sourcepreserve.io/preserve={service}");
+        self.lab.kubectl(["label", "service", service, &label]).await.unwrap();
+    }
+
+    pub(crate) async fn forget(&self) {
+        let objects: Api<IngressSourcePreserve> = Api::all(self.lab.client());
+        for service in ["narrowed", "hidden"] {
+            self.lab.kubectl(["label", "service", service, "sourcepreserve.io/preserve-"]).await.unwrap();
+            objects.delete(service, &DeleteParams::default()).await.unwrap();
+        }
+    }
+
+    pub(crate) async fn ready(&self) -> bool {
+        let nodes: Api<IngressSourceNode> = Api::all(self.lab.client());
+        let status = nodes.get_opt(NODE).await.unwrap().and_then(|node| node.status);
+        status.is_some_and(|status| {
+            status.conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        })
+    }
+
+    /// From the node the address goes to the router and comes in through the ingress node, as everyone's.
+    pub(crate) async fn external_address_reaches_the_ingress_node(&self, node: &Place, address: &str) {
+        let external: IpAddr = address.parse().unwrap();
+        self.lab.route(external, &["edge-1"]).await.unwrap();
+        let own = IpAddr::from(self.lab.topology().node(NODE).unwrap().address());
+        eventually("the external address is reached by the router", async || {
+            let answer = self.lab.ask(node, Protocol::Http, &format!("{address}:80")).await.unwrap();
+            answer.peer() == Some(own)
+        })
+        .await;
+    }
+
+    /// Runs the agents of a pool as the DaemonSet that is made from the cluster's own.
+    pub(crate) async fn run_pool(&self, pool: &str) {
+        let program = Path::new(env!("CARGO_BIN_EXE_proxy-agent"));
+        let archive = isp_lab::pack(AGENT_IMAGE, program, "65532:65532").unwrap();
+        self.lab.load_image(&archive).await.unwrap();
+        let sets: Api<DaemonSet> = Api::namespaced(self.lab.client(), "kube-system");
+        let kube_proxy = sets.get("kube-proxy").await.unwrap();
+        let agent = Agent { image: AGENT_IMAGE, pool, kubeconfig: "/var/lib/kube-proxy/kubeconfig.conf" };
+        let set = filter_daemon_set(&kube_proxy, agent).unwrap();
+        sets.create(&PostParams::default(), &set).await.unwrap();
+    }
+
+    async fn agent_pod(&self) -> Option<Pod> {
+        let pods: Api<Pod> = Api::namespaced(self.lab.client(), "kube-system");
+        let agents = ListParams::default().labels("app.kubernetes.io/name=proxy-agent");
+        pods.list(&agents).await.unwrap().items.pop()
+    }
+
+    pub(crate) async fn agent_restarts(&self) -> i32 {
+        let status = self.agent_pod().await.and_then(|pod| pod.status).unwrap_or_default();
+        status.init_container_statuses.iter().flatten().map(|container| container.restart_count).sum()
+    }
+
+    /// Kills the agent's process as the node's kernel would.
+    pub(crate) async fn kill_agent_container(&self) {
+        // All nodes of the lab share one pid namespace, in which this is the only agent.
+        let found = ["pgrep", "-f", "^/usr/local/bin/proxy-agent filter"];
+        let found = self.lab.exec(&Place::ControlPlane, &found).await.unwrap().stdout;
+        let ids: Vec<&str> = found.split_whitespace().collect();
+        assert_eq!(ids.len(), 1, "{found}");
+        assert!(self.lab.exec(&Place::ControlPlane, &["kill", "-KILL", ids[0]]).await.unwrap().success);
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.file(name).display().to_string()
+    }
+}
+
+/// An agent and the kube-proxy behind it.
+pub(crate) struct Behind<'a> {
+    scenario: &'a Scenario,
+    agent: Mutex<Child>,
+    kube_proxy: Child,
+}
+
+impl<'a> Behind<'a> {
+    pub(crate) async fn start(scenario: &'a Scenario) -> Self {
+        for account in ["kube-proxy", "proxy-agent"] {
+            let token = scenario
+                .lab
+                .kubectl(["-n", "kube-system", "create", "token", account, "--duration=4h"])
+                .await
+                .unwrap();
+            fs::write(scenario.file(account), token.stdout.trim()).unwrap();
+        }
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "default", "cluster": {
+                "server": scenario.lab.server(),
+                "certificate-authority": scenario.lab.authority(),
+            }}],
+            "users": [{"name": "default", "user": {"tokenFile": scenario.path("kube-proxy")}}],
+            "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
+            "current-context": "default",
+        });
+        for directory in ["original", "serving"] {
+            fs::create_dir(scenario.file(directory)).unwrap();
+        }
+        fs::write(scenario.file("original/kubeconfig.conf"), kubeconfig.to_string()).unwrap();
+        let configuration = json!({
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "mode": scenario.mode.to_string(),
+            "clusterCIDR": "10.244.0.0/16",
+            "hostnameOverride": NODE,
+            "clientConnection": {"kubeconfig": scenario.path("serving/kubeconfig.conf")},
+            "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+        });
+        fs::write(scenario.file("original/config.conf"), configuration.to_string()).unwrap();
+        let agent = start_agent(scenario).await;
+        eventually("the agent fills a directory", async || {
+            scenario.file("serving/kubeconfig.conf").is_file()
+        })
+        .await;
+        let program = scenario.lab.program("kube-proxy").unwrap().display().to_string();
+        let flag = format!("--config={}", scenario.path("serving/config.conf"));
+        let kube_proxy = spawn(scenario, &[&program, &flag], "kube-proxy.log").await;
+        Self { scenario, agent: Mutex::new(agent), kube_proxy }
+    }
+
+    pub(crate) async fn restart_agent(&self) {
+        end(&mut self.agent.lock().unwrap());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let started = start_agent(self.scenario).await;
+        *self.agent.lock().unwrap() = started;
+    }
+}
+
+impl Drop for Behind<'_> {
+    fn drop(&mut self) {
+        end(&mut self.kube_proxy);
+        end(&mut self.agent.lock().unwrap());
+        if std::thread::panicking() {
+            for log in ["agent.log", "kube-proxy.log"] {
+                eprintln!("{log}:\n{}", fs::read_to_string(self.scenario.file(log)).unwrap_or_default());
+            }
+        }
+    }
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+async fn start_agent(scenario: &Scenario) -> Child {
+    let original = format!("--kube-proxy-kubeconfig={}", scenario.path("original/kubeconfig.conf"));
+    let serving = format!("--serving-directory={}", scenario.path("serving"));
+    let token = format!("--token-file={}", scenario.path("proxy-agent"));
+    let node = format!("--node-name={NODE}");
+    let arguments = [env!("CARGO_BIN_EXE_proxy-agent"), "filter", &node, &original, &serving, &token];
+    spawn(scenario, &arguments, "agent.log").await
+}
+
+async fn spawn(scenario: &Scenario, arguments: &[&str], log: &str) -> Child {
+    let mut command = scenario.lab.command_in(&Place::Node(NODE.to_owned()), arguments).await.unwrap();
+    let log = fs::OpenOptions::new().create(true).append(true).open(scenario.file(log)).unwrap();
+    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
+}

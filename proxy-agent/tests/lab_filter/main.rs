@@ -1,0 +1,91 @@
+//! The stock kube-proxy behind the agent, on a real node: what the kernel has, and what connections do.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod harness;
+
+use std::time::Duration;
+
+use harness::{Behind, Scenario, eventually};
+use isp_api::IngressSourceNode;
+use isp_lab::{Place, Protocol, ProxyMode};
+use kube::Api;
+
+const EXTERNAL: &str = "192.0.2.50";
+
+async fn the_view_of_a_node_elsewhere(name: &str, mode: ProxyMode) {
+    let scenario = Scenario::up(name, mode).await;
+    let cluster_ips = [scenario.cluster_ip("narrowed").await, scenario.cluster_ip("hidden").await];
+    // Direct, the node has rules for everything.
+    let direct = scenario.settled_rules().await;
+
+    // Behind an agent with nothing to hide, it has exactly the same.
+    scenario.take_kube_proxy_away().await;
+    let behind = Behind::start(&scenario).await;
+    eventually("the agent acknowledges", async || scenario.ready().await).await;
+    scenario.expect_rules("behind an agent with nothing to hide", &direct).await;
+
+    scenario.preserve("narrowed", "ClusterOnly").await;
+    scenario.preserve("hidden", "Hidden").await;
+    eventually("the kernel follows the view", async || {
+        let rules = scenario.rules().await;
+        rules.contains(&cluster_ips[0]) && !rules.contains(EXTERNAL) && !rules.contains(&cluster_ips[1])
+    })
+    .await;
+    eventually("both objects are acknowledged", async || {
+        let nodes: Api<IngressSourceNode> = Api::all(scenario.lab.client());
+        let status = nodes.get("work-1").await.unwrap().status.unwrap();
+        status.proxy_connected
+            && status.views.len() == 2
+            && status.views.iter().all(|view| view.relisted && view.programmed == Some(true))
+    })
+    .await;
+
+    // The ClusterIP still works from the node, the external address leaves it, the rest is untouched.
+    let node = Place::Node("work-1".to_owned());
+    let answer = scenario.lab.ask(&node, Protocol::Http, &format!("{}:80", cluster_ips[0])).await.unwrap();
+    assert!(answer.peer().is_some(), "{answer:?}");
+    let answer = scenario.lab.ask(&node, Protocol::Http, &format!("{}:80", cluster_ips[1])).await.unwrap();
+    assert_eq!(answer.peer(), None);
+    scenario.external_address_reaches_the_ingress_node(&node, EXTERNAL).await;
+
+    // The agent dies and comes back: the rules stay, and stay narrowed.
+    behind.restart_agent().await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(!scenario.rules().await.contains(EXTERNAL));
+    eventually("a restarted agent acknowledges", async || scenario.ready().await).await;
+
+    scenario.forget().await;
+    scenario.expect_rules("with nothing to hide again", &direct).await;
+}
+
+/// The pool's DaemonSet, made from the cluster's own: the handover keeps the rules, and the view is enforced from the pod.
+#[tokio::test]
+async fn a_pool_of_agents_takes_over_from_the_clusters_kube_proxy() {
+    let scenario = Scenario::up("filter-pool", ProxyMode::Nftables).await;
+    let direct = scenario.settled_rules().await;
+    scenario.take_kube_proxy_away().await;
+    scenario.run_pool("default").await;
+    eventually("the agent acknowledges", async || scenario.ready().await).await;
+    scenario.expect_rules("behind the pool's agent", &direct).await;
+
+    scenario.preserve("narrowed", "ClusterOnly").await;
+    eventually("the kernel follows", async || !scenario.rules().await.contains(EXTERNAL)).await;
+    // A killed agent is started again by its kubelet, and kube-proxy, which was not restarted, still knows it.
+    scenario.kill_agent_container().await;
+    eventually("the agent is back", async || scenario.agent_restarts().await > 0 && scenario.ready().await)
+        .await;
+    scenario.preserve("hidden", "Hidden").await;
+    let hidden = scenario.cluster_ip("hidden").await;
+    eventually("a later view is followed", async || !scenario.rules().await.contains(&hidden)).await;
+}
+
+#[tokio::test]
+async fn a_node_elsewhere_sees_what_its_view_says_in_nftables_mode() {
+    the_view_of_a_node_elsewhere("filter-nft", ProxyMode::Nftables).await;
+}
+
+#[tokio::test]
+async fn a_node_elsewhere_sees_what_its_view_says_in_iptables_mode() {
+    the_view_of_a_node_elsewhere("filter-ipt", ProxyMode::Iptables).await;
+}

@@ -1,0 +1,37 @@
+//! Keeps an event on one line, whatever is in it: what a peer sent or another program printed must not be able to
+//! write log lines of its own, or to steer the terminal of whoever reads them.
+
+use std::io::{self, Write};
+
+/// Takes whole events, each ending in a newline, and escapes the control characters within.
+pub(super) struct OneLine<W>(pub(super) W);
+
+impl<W: Write> Write for OneLine<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        if line.contains(char::is_control) {
+            self.0.write_all(escaped(line).as_bytes())?;
+        } else {
+            self.0.write_all(text.as_bytes())?;
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn escaped(line: &str) -> String {
+    let mut escaped = String::with_capacity(line.len() + 16);
+    for letter in line.chars() {
+        if letter.is_control() {
+            escaped.extend(letter.escape_default());
+        } else {
+            escaped.push(letter);
+        }
+    }
+    escaped.push('\n');
+    escaped
+}
