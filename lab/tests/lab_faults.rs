@@ -116,6 +116,7 @@ async fn a_second_lab_of_the_same_name_is_refused_and_the_first_goes_on() {
     let Err(error) = Lab::builder().name("same").up().await else { panic!("a second lab came up") };
     assert!(matches!(&error, LabError::Running(name) if name == "same"), "{error}");
     first.kubectl(["get", "nodes"]).await.unwrap();
+    the_command_line_reaches_it();
 
     // A component that dies is started again, and the cluster with it.
     first.kill_component("kube-apiserver").await.unwrap();
@@ -131,6 +132,24 @@ async fn a_second_lab_of_the_same_name_is_refused_and_the_first_goes_on() {
     assert!(first.kill_component("no-such-thing").await.is_err());
     let status = first.status().await.unwrap().join("\n");
     assert!(status.contains("kube-apiserver") && status.contains("1 restarts"), "{status}");
+}
+
+/// What each command prints about the running lab `same`.
+fn the_command_line_reaches_it() {
+    for (arguments, expected) in [
+        (&["kubeconfig"][..], "/labs/same/kubeconfig"),
+        (&["status"], "edge-1/kubelet"),
+        (&["logs", "kube-apiserver"], "Serving securely"),
+        (&["kubectl", "--", "get", "nodes"], "edge-1"),
+        (&["exec", "edge-1", "--", "ip", "address", "show", "eth0"], "10.90.0.11/24"),
+        (&["exec", "client-2", "--", "ip", "address", "show", "eth0"], "203.0.113.10/24"),
+        (&["route", "192.0.2.77", "edge-1"], ""),
+        (&["exec", "router", "--", "ip", "route", "get", "192.0.2.77"], "via 10.90.0.11"),
+    ] {
+        let output = lab(&[&["--name", "same"], arguments].concat()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains(expected), "{arguments:?}: {output:?}");
+    }
 }
 
 /// A file system of eight megabytes.
