@@ -11,6 +11,7 @@ use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Bytes, Incoming};
+use isp_api::view::Narrowing;
 use tracing::{debug, warn};
 
 pub(crate) use self::body::ReplyBody;
@@ -58,20 +59,22 @@ impl Proxy {
         if request.headers().contains_key(header::UPGRADE) {
             return Err(Problem::Upgrade);
         }
-        // Until the view is known nothing can be decided, and nothing is shown.
-        let current = self.state.current().ok_or(Problem::NoView)?;
-        let forward = self.decide(&request, &current)?;
-        match forward {
+        let current = self.state.current();
+        let narrowing = current.as_ref().map(|current| current.narrowing.clone()).unwrap_or_default();
+        match self.decide(&request, &narrowing)? {
             Forward::Unchanged => {
                 let path = request.uri().path_and_query().cloned().ok_or(Problem::Path)?;
                 let answer = self.forward(request, path, Treatment::Pass).await?;
                 Ok(answer.map(|body| ReplyBody::forwarded(body, self.metrics.clone())))
             }
-            Forward::Services(services) => self.services(request, services, current).await,
+            Forward::Services(services) => {
+                // Until the view is known no Service is shown.
+                self.services(request, services, current.ok_or(Problem::NoView)?).await
+            }
         }
     }
 
-    fn decide(&self, request: &Request<Incoming>, current: &Current) -> Result<Forward, Refusal> {
+    fn decide(&self, request: &Request<Incoming>, narrowing: &Narrowing) -> Result<Forward, Refusal> {
         let accept = request.headers().get_all(header::ACCEPT).iter();
         let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
         let asked = Asked {
@@ -81,7 +84,7 @@ impl Proxy {
             accept: &accept.join(","),
             has_body: !request.body().is_end_stream(),
         };
-        decide(asked, &self.node, &current.narrowing)
+        decide(asked, &self.node, narrowing)
     }
 
     async fn services(

@@ -35,6 +35,11 @@ fn free_port() -> u16 {
 
 impl Agent {
     async fn start() -> Self {
+        Self::start_as("proxy-agent").await
+    }
+
+    /// An agent whose own identity is the token in that file.
+    async fn start_as(own_token: &str) -> Self {
         let cluster = ControlPlane::shared().await.unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let rights = json!({"apiVersion": "v1", "kind": "List", "items": [
@@ -86,7 +91,7 @@ impl Agent {
             .arg("--serving-directory")
             .arg(directory.path())
             .arg("--token-file")
-            .arg(directory.path().join("proxy-agent"))
+            .arg(directory.path().join(own_token))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -99,6 +104,15 @@ impl Agent {
             std::thread::sleep(Duration::from_millis(100));
         }
         agent
+    }
+
+    /// The view is known a moment after the agent serves.
+    fn wait_for_services(&self) {
+        let started = Instant::now();
+        while self.ask(&["/api/v1/services"]).0 != 200 {
+            assert!(started.elapsed() < Duration::from_secs(20), "the agent does not know its view");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     /// Asks with kube-proxy's token; the last argument is the path. Gives the status code and the body.
@@ -123,7 +137,7 @@ impl Agent {
 #[tokio::test]
 async fn what_kube_proxy_does_not_ask_is_refused_with_its_own_valid_token() {
     let agent = Agent::start().await;
-    assert_eq!(agent.ask(&["/api/v1/services"]).0, 200, "the token is valid");
+    agent.wait_for_services();
     for arguments in [
         &["/api/v1/secrets"][..],
         &["/api/v1/pods"],
@@ -144,8 +158,19 @@ async fn what_kube_proxy_does_not_ask_is_refused_with_its_own_valid_token() {
 }
 
 #[tokio::test]
+async fn an_agent_that_cannot_know_the_view_shows_no_service_and_lets_the_rest_pass() {
+    // With kube-proxy's token it may not read the objects that the view follows from.
+    let agent = Agent::start_as("kube-proxy").await;
+    let (code, body) = agent.ask(&["/api/v1/services"]);
+    assert_eq!(code, 503, "{body}");
+    assert!(body.contains("does not know yet what this node may see"), "{body}");
+    assert_eq!(agent.ask(&["/apis/discovery.k8s.io/v1/endpointslices"]).0, 200);
+}
+
+#[tokio::test]
 async fn nobody_becomes_someone_else_on_the_way() {
     let agent = Agent::start().await;
+    agent.wait_for_services();
     // The API server would refuse the impersonation; the agent does not even pass it on, so the request is kube-proxy's own.
     for header in ["Impersonate-User: system:admin", "X-Remote-User: system:admin"] {
         assert_eq!(agent.ask(&["-H", header, "/api/v1/services"]).0, 200, "{header}");
