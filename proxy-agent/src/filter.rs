@@ -12,6 +12,7 @@ use isp_runtime::shutdown::{Shutdown, SignalError, Tasks, TasksError};
 use kube::{Client, Config};
 use prometheus_client::registry::Registry;
 use thiserror::Error;
+use tokio::net::TcpListener;
 use tracing::{info, warn};
 
 use crate::listen;
@@ -95,7 +96,7 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     let place = Place::read(kubeconfig)?;
     let upstream = Upstream::new(&place, kubeconfig)?;
     let client = own_client(&place, &arguments.token_file, kubeconfig)?;
-    let listener = listen::bind(arguments.listen)
+    let listener = TcpListener::bind(arguments.listen)
         .await
         .map_err(|source| FilterError::Listen { address: arguments.listen, source })?;
     let address = listener.local_addr().unwrap_or(arguments.listen);

@@ -6,6 +6,8 @@
 //! acknowledges it.
 
 mod filter;
+#[cfg(test)]
+mod fixtures;
 mod listen;
 mod metrics;
 mod proxy;

@@ -2,7 +2,6 @@
 //! his time for or send too much of.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,9 +94,4 @@ async fn converse(stream: TlsStream<TcpStream>, proxy: Arc<Proxy>) {
     if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
         debug!(error = %error, "a connection ended early");
     }
-}
-
-/// Binds the loopback address that kube-proxy is told.
-pub(crate) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).await
 }

@@ -1,25 +1,13 @@
 use std::collections::BTreeMap;
 
-use isp_api::IngressSourcePreserve;
 use isp_api::view::{View, view};
 
 use super::*;
+use crate::fixtures::preserve;
 use crate::request::Read;
 
 fn current(names: &[&str]) -> Current {
-    let object = |name: &&str| -> IngressSourcePreserve {
-        serde_json::from_value(json!({
-            "apiVersion": "sourcepreserve.io/v1alpha1",
-            "kind": "IngressSourcePreserve",
-            "metadata": {"name": name, "uid": format!("uid-{name}"), "generation": 3},
-            "spec": {
-                "ingressNodes": {"selector": {"matchLabels": {"role": "edge"}}},
-                "services": [{"namespace": "n", "name": "s"}],
-                "serviceLabel": {"value": "shared"},
-            },
-        }))
-        .unwrap()
-    };
+    let object = |name: &&str| preserve(name, json!({"serviceLabel": {"value": "shared"}}));
     let objects: Vec<_> = names.iter().map(object).collect();
     let state = State::new();
     state.publish(view(&BTreeMap::new(), &objects));

@@ -1,26 +1,15 @@
 use std::collections::BTreeMap;
 
-use isp_api::IngressSourcePreserve;
 use isp_api::view::view;
+use serde_json::json;
 
 use super::*;
+use crate::fixtures::preserve;
 
 const ACCEPT: &str = "application/vnd.kubernetes.protobuf,application/json";
 
 fn narrowing(objects: &[(&str, &str)]) -> Narrowing {
-    let object = |(name, elsewhere): &(&str, &str)| -> IngressSourcePreserve {
-        serde_json::from_value(serde_json::json!({
-            "apiVersion": "sourcepreserve.io/v1alpha1",
-            "kind": "IngressSourcePreserve",
-            "metadata": {"name": name},
-            "spec": {
-                "ingressNodes": {"selector": {"matchLabels": {"role": "edge"}}},
-                "services": [{"namespace": "n", "name": "s"}],
-                "elsewhere": elsewhere,
-            },
-        }))
-        .unwrap()
-    };
+    let object = |(name, elsewhere): &(&str, &str)| preserve(name, json!({"elsewhere": elsewhere}));
     let objects: Vec<_> = objects.iter().map(object).collect();
     view(&BTreeMap::new(), &objects).narrowing
 }

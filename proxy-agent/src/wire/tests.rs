@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use isp_api::IngressSourcePreserve;
 use isp_api::view::{Narrowing, view};
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
+use crate::fixtures::preserve;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Service {
@@ -170,19 +171,8 @@ fn read_events(mut bytes: &[u8]) -> Vec<Service> {
 
 /// `a=1` may be seen in the cluster only, `b=2` not at all.
 fn narrowing() -> Arc<Narrowing> {
-    let object = |name: &str, key: &str, value: &str, elsewhere: &str| -> IngressSourcePreserve {
-        serde_json::from_value(serde_json::json!({
-            "apiVersion": "sourcepreserve.io/v1alpha1",
-            "kind": "IngressSourcePreserve",
-            "metadata": {"name": name},
-            "spec": {
-                "ingressNodes": {"selector": {"matchLabels": {"role": "edge"}}},
-                "services": [{"namespace": "n", "name": "s"}],
-                "serviceLabel": {"key": key, "value": value},
-                "elsewhere": elsewhere,
-            },
-        }))
-        .unwrap()
+    let object = |name: &str, key: &str, value: &str, elsewhere: &str| {
+        preserve(name, json!({"serviceLabel": {"key": key, "value": value}, "elsewhere": elsewhere}))
     };
     let objects = [object("one", "a", "1", "ClusterOnly"), object("two", "b", "2", "Hidden")];
     Arc::new(view(&BTreeMap::new(), &objects).narrowing)
