@@ -9,7 +9,7 @@ use crate::IngressSourcePreserve;
 
 /// The objects from the oldest to the newest; of one age, by name. One without a time of creation does not exist yet, so it is
 /// the newest.
-pub(crate) fn by_age<'a>(
+pub fn by_age<'a>(
     objects: impl IntoIterator<Item = &'a IngressSourcePreserve>,
 ) -> Vec<&'a IngressSourcePreserve> {
     let mut objects: Vec<_> = objects.into_iter().collect();

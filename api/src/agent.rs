@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction,
-    NodeSelectorRequirement, ObjectFieldSelector, PodSpec, PodTemplateSpec, Probe, ResourceRequirements,
-    SeccompProfile, SecurityContext, Volume, VolumeMount,
+    Affinity, Capabilities, Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction,
+    NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, ObjectFieldSelector, PodSpec, PodTemplateSpec,
+    Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
@@ -104,34 +104,43 @@ pub fn filter_daemon_set(kube_proxy: &DaemonSet, agent: Agent<'_>) -> Result<Dae
     })
 }
 
-fn runs_kube_proxy(container: &Container) -> bool {
+/// Whether a container runs kube-proxy, by its name or its command.
+pub fn runs_kube_proxy(container: &Container) -> bool {
     let words = container.command.iter().chain(&container.args).flatten();
     container.name == "kube-proxy"
         || words.into_iter().any(|word| word.rsplit('/').next() == Some("kube-proxy"))
 }
 
-/// The requirement that keeps the cluster's own kube-proxy off these nodes must not keep the agent off as well.
+/// The requirement that keeps the cluster's own kube-proxy off these nodes must not keep the agent off as well. What
+/// comes out is the same whether the requirement has been there or not.
 fn only_on_nodes_of_a_pool(pod: &mut PodSpec) {
-    let Some(affinity) = pod.affinity.as_mut().and_then(|affinity| affinity.node_affinity.as_mut()) else {
-        return;
-    };
-    let Some(required) = affinity.required_during_scheduling_ignored_during_execution.as_mut() else {
-        return;
-    };
-    let ours = |requirement: &NodeSelectorRequirement| requirement.key == AGENT_POOL_LABEL;
-    for term in &mut required.node_selector_terms {
-        if let Some(expressions) = &mut term.match_expressions {
-            expressions.retain(|requirement| !ours(requirement));
+    let Some(affinity) = pod.affinity.as_mut() else { return };
+    if let Some(node_affinity) = affinity.node_affinity.as_mut() {
+        if let Some(required) = node_affinity.required_during_scheduling_ignored_during_execution.as_mut() {
+            without_requirement(&mut required.node_selector_terms);
+            if required.node_selector_terms.is_empty() {
+                node_affinity.required_during_scheduling_ignored_during_execution = None;
+            }
         }
+        if *node_affinity == NodeAffinity::default() {
+            affinity.node_affinity = None;
+        }
+    }
+    if *affinity == Affinity::default() {
+        pod.affinity = None;
+    }
+}
+
+fn without_requirement(terms: &mut Vec<NodeSelectorTerm>) {
+    for expressions in terms.iter_mut().filter_map(|term| term.match_expressions.as_mut()) {
+        expressions.retain(|requirement| requirement.key != AGENT_POOL_LABEL);
     }
     // A term without any requirement matches no node at all.
     let says_something =
         |list: &Option<Vec<NodeSelectorRequirement>>| list.as_ref().is_some_and(|list| !list.is_empty());
-    required
-        .node_selector_terms
-        .retain(|term| says_something(&term.match_expressions) || says_something(&term.match_fields));
-    if required.node_selector_terms.is_empty() {
-        affinity.required_during_scheduling_ignored_during_execution = None;
+    terms.retain(|term| says_something(&term.match_expressions) || says_something(&term.match_fields));
+    for term in terms {
+        term.match_expressions = term.match_expressions.take().filter(|list| !list.is_empty());
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`preserve`] | IngressSourcePreserve: what a user asks for and how far it has come |
 //! | [`node`] | IngressSourceNode: what the agent of one node acknowledges |
 //! | [`view`] | what one node may see of the preserved Services |
+//! | [`age`] | which of several objects is the older one |
 //! | [`agent`] | the DaemonSet of a pool's agents, made from the cluster's kube-proxy |
 //! | [`validate`] | what is wrong with a set of objects although each of them alone is right |
 //! | [`selector`] | label selectors: reading them, and their schema |
@@ -20,6 +21,7 @@
     reason = "the docs of fields are what kubectl explain prints, and Kubernetes writes its kinds without backticks"
 )]
 
+pub mod age;
 pub mod agent;
 pub mod conditions;
 pub mod crd;
@@ -30,7 +32,6 @@ pub mod selector;
 pub mod validate;
 pub mod view;
 
-mod age;
 mod rules;
 
 pub use node::IngressSourceNode;

@@ -26,6 +26,18 @@ pub const AGENT_FIELD_MANAGER: &str = "sourcepreserve-agent";
 /// The name of the agents' ServiceAccount and container, and the beginning of their DaemonSets' names.
 pub const AGENT_NAME: &str = "proxy-agent";
 
+/// On a Service and on the cluster's kube-proxy: what the fields that were changed were like before, as JSON.
+pub const ORIGINAL_ANNOTATION: &str = "sourcepreserve.io/original";
+
+/// On a node that is going over to the agent or back: the pool and when it began, as JSON. Gone when that is done.
+pub const HANDOVER_ANNOTATION: &str = "sourcepreserve.io/handover";
+
+/// On a node whose agent missed its deadline: with which settings and why, as JSON. Removing it makes the operator try again.
+pub const FAILURE_ANNOTATION: &str = "sourcepreserve.io/agent-failed";
+
+/// On the DaemonSet of a pool whose last object was deleted with `deletionPolicy: Retain`: its nodes keep their agents.
+pub const RETAINED_ANNOTATION: &str = "sourcepreserve.io/retained";
+
 /// The recommended label for the name of a program.
 pub const NAME_LABEL: &str = "app.kubernetes.io/name";
 

@@ -19,8 +19,8 @@ pub use pool::{Mode, NodePool, Pool};
 pub use rollout::{BadMaxUnavailable, MaxUnavailable, OnFailure, Rollout};
 pub use sidecar::{InterceptionMode, Sidecars};
 pub use status::{
-    IngressSourcePreserveStatus, Original, Phase, PoolStatus, ServiceStatus, SidecarStatus, Summary,
-    TrafficPolicy,
+    IngressSourcePreserveStatus, Original, Phase, PoolStatus, ServiceState, ServiceStatus, SidecarStatus,
+    Summary, TrafficPolicy,
 };
 pub use target::{IngressNodes, ServiceTarget};
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use isp_lab::provision::{self, KubernetesVersion, Purpose};
-use isp_lab::{Lab, LabError, Place, ProxyMode, init};
+use isp_lab::{Lab, LabError, Place, ProxyMode, init, run_guest};
 
 /// A real Kubernetes cluster on this machine, without Docker.
 #[derive(Debug, Parser)]
@@ -83,6 +83,8 @@ enum Command {
     Launch { directory: PathBuf },
     #[command(hide = true)]
     Init { directory: PathBuf },
+    #[command(hide = true)]
+    Guest,
 }
 
 #[derive(Debug, Args)]
@@ -115,6 +117,7 @@ pub(crate) fn main() -> ExitCode {
     let result = match cli.command {
         Command::Launch { directory } => return report(init::launch(&directory)),
         Command::Init { directory } => return report(init::run(&directory)),
+        Command::Guest => return report(run_guest().map(drop)),
         command => run(&cli.name, command),
     };
     match result {
@@ -181,7 +184,7 @@ async fn act(name: &str, command: Command) -> Result<ExitCode, LabError> {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        Command::Launch { .. } | Command::Init { .. } => {}
+        Command::Launch { .. } | Command::Init { .. } | Command::Guest => {}
     }
     Ok(ExitCode::SUCCESS)
 }

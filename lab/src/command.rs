@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::{Command, ExitStatus, Stdio};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// What a finished program printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Standard output.
     pub stdout: String,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit;
 use crate::credentials::Credentials;
 use crate::provision::{Programs, ProvisionError};
 use crate::topology::{Families, POD_RANGE, SERVICE_RANGE};
@@ -34,6 +35,8 @@ pub(crate) struct ControlPlaneSettings {
     /// etcd's data.
     pub(crate) data: PathBuf,
     pub(crate) families: Families,
+    /// Where the API server writes down what the project's own programs ask.
+    pub(crate) audit: PathBuf,
     /// Where the controller-manager serves its own metrics; none for nowhere.
     pub(crate) manager_port: Option<u16>,
 }
@@ -125,6 +128,8 @@ fn api_server(credentials: &Credentials, settings: &ControlPlaneSettings) -> Vec
         "--enable-admission-plugins=NodeRestriction".to_owned(),
         "--enable-bootstrap-token-auth=true".to_owned(),
         "--allow-privileged=true".to_owned(),
+        format!("--audit-policy-file={}", audit::policy().display()),
+        format!("--audit-log-path={}", settings.audit.display()),
     ];
     match &settings.advertise {
         Some(address) => arguments.push(format!("--advertise-address={address}")),

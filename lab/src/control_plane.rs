@@ -15,6 +15,7 @@ use thiserror::Error;
 use tokio::sync::OnceCell;
 
 use self::processes::Processes;
+use crate::audit;
 use crate::command::{self, CommandError, Output};
 use crate::components::{self, Component, ControlPlaneSettings};
 use crate::credentials::Credentials;
@@ -104,6 +105,7 @@ impl ControlPlane {
             etcd_ports: (etcd, peers),
             data: directory.join("etcd"),
             families: Families::Single,
+            audit: audit_log(&directory),
             manager_port: None,
         };
         let processes = Processes::new(&directory);
@@ -174,6 +176,12 @@ impl ControlPlane {
         self.kwok.get_or_try_init(start).await.copied()
     }
 
+    /// What the project's own programs have asked of the API server so far.
+    pub fn audit(&self) -> Result<Vec<audit::Request>, ControlPlaneError> {
+        let log = audit_log(&self.directory);
+        audit::read(&log).map_err(|source| file(&log, source))
+    }
+
     async fn wait_ready(&self) -> Result<(), ControlPlaneError> {
         let (client, started) = (self.client()?, Instant::now());
         loop {
@@ -195,6 +203,10 @@ impl Drop for ControlPlane {
         self.processes.end();
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+fn audit_log(directory: &Path) -> PathBuf {
+    directory.join("audit.log")
 }
 
 fn say(line: &str) {

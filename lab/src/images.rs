@@ -112,6 +112,26 @@ fn kube_proxy(programs: &Programs, version: KubernetesVersion) -> Result<Image, 
     Ok(packet_filters(image)?.entrypoint(["/usr/local/bin/kube-proxy"]))
 }
 
+/// Where the first process of a virtual machine is.
+pub(crate) const MACHINE_INIT: &str = "/usr/local/bin/isp-lab";
+
+/// What every virtual machine has: its first process, what that needs, and what a node's kube-proxy talks to the kernel
+/// by.
+pub(crate) fn machine() -> Result<Image, LabError> {
+    let mut image = Image::new("lab.local/machine")
+        .program(own_program("isp-lab")?, MACHINE_INIT)?
+        .program(echo_program()?, "/usr/local/bin/echo")?
+        // The kernel itself looks for it there.
+        .program(system_program("modprobe")?, "/sbin/modprobe")?;
+    for name in ["ip", "ipset", "conntrack"] {
+        image = image.program(system_program(name)?, format!("/usr/sbin/{name}"))?;
+    }
+    for directory in ["/proc", "/sys", "/dev"] {
+        image = image.directory(directory, 0o755);
+    }
+    packet_filters(image)
+}
+
 /// nft and iptables (on nftables) with their extensions.
 fn packet_filters(mut image: Image) -> Result<Image, LabError> {
     let filters = system_program("xtables-nft-multi")?;

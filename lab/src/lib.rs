@@ -8,11 +8,14 @@
 //! - [`ControlPlane`]: etcd, API server and controller-manager on loopback, nodes simulated by kwok. Needs nothing.
 //! - [`NetNs`]: a few network namespaces joined by cables. Needs user namespaces, or root.
 //!
+//! A [`Vm`] stands on a lab's network as a node does, with a kernel of its own, for what this machine's kernel lacks.
+//!
 //! How a lab is built: `topology` gives out names and addresses, `network` says how they are laid, `components` and
 //! `node` say which programs run with which settings: all pure. `provision` gets the programs, `images` and `store` the
 //! images. `lab` writes all of it to a directory and starts `init`, which carries it out inside the lab.
 
 mod addons;
+mod audit;
 mod command;
 mod components;
 mod control_plane;
@@ -31,7 +34,9 @@ pub mod provision;
 mod spec;
 mod store;
 pub mod topology;
+mod vm;
 
+pub use audit::Request;
 pub use command::{CommandError, Output};
 pub use control_plane::{ControlPlane, ControlPlaneError};
 pub use image::Error as ImageError;
@@ -41,3 +46,4 @@ pub use lab::{
     log_path,
 };
 pub use netns::{End, NetNs, NetNsError};
+pub use vm::{GuestError, Vm, VmBuilder, VmError, run_guest};

@@ -232,6 +232,15 @@ impl Topology {
         Ok(Self { nodes, families })
     }
 
+    /// A machine of that name beside the nodes: the places that it could have, with the addresses of a node there.
+    pub(crate) fn beyond(&self, name: &NodeName) -> Result<impl Iterator<Item = Node>, TopologyError> {
+        if self.node(name.as_str()).is_some() {
+            return Err(TopologyError::Twice(name.clone()));
+        }
+        let places = (1_u8..).take(MAX_NODES).skip(self.nodes.len());
+        Ok(places.map(|index| Node { name: name.clone(), ingress: false, index }))
+    }
+
     /// The node of that name.
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name.as_str() == name)

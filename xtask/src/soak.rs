@@ -14,6 +14,10 @@ use crate::workspace::Workspace;
 pub(crate) enum Campaign {
     /// Twenty labs up and down in a row, each leaving nothing behind
     LabCycles,
+    /// A view that changes 200 times under 2,000 Services that churn
+    FilterViews,
+    /// Agent, kube-proxy and API server killed 200 times under 2,000 Services that churn
+    FilterKills,
 }
 
 impl Campaign {
@@ -21,6 +25,8 @@ impl Campaign {
     fn test(self) -> (&'static str, &'static str, (&'static str, &'static str)) {
         match self {
             Self::LabCycles => ("lab_lifecycle", "up_and_down_again_and_again", ("ISP_SOAK_CYCLES", "20")),
+            Self::FilterViews => ("lab_filter", "a_view_that_changes_under_churn", ("ISP_SOAK_VIEWS", "200")),
+            Self::FilterKills => ("lab_filter", "programs_killed_under_churn", ("ISP_SOAK_KILLS", "200")),
         }
     }
 }
@@ -29,6 +35,8 @@ impl fmt::Display for Campaign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::LabCycles => "lab-cycles",
+            Self::FilterViews => "filter-views",
+            Self::FilterKills => "filter-kills",
         })
     }
 }

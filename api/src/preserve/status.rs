@@ -1,6 +1,6 @@
 //! What the operator reports about an IngressSourcePreserve.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,36 @@ pub struct ServiceStatus {
     /// How many ready endpoints the Service has on ingress nodes. With none, `externalTrafficPolicy: Local` would drop
     /// everything.
     pub ingress_endpoints: u32,
+
+    /// Since when there are none, or some again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress_endpoints_since: Option<Time>,
+
+    /// How far the Service has come.
+    pub state: ServiceState,
+
+    /// What it waits for, or what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// How far a Service has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum ServiceState {
+    /// Named, but there is no such Service.
+    Missing,
+    /// Not changed yet.
+    Waiting,
+    /// It carries the label; its policy is not `Local` yet.
+    Labelled,
+    /// It carries the label and its policy is `Local`.
+    Preserved,
+    /// Its policy is back to `Cluster` until an ingress node has an endpoint again.
+    FellBack,
+    /// Somebody else claims it or one of its fields.
+    Conflict,
+    /// On its way back to what it was.
+    Restoring,
 }
 
 /// The fields of a Service that are changed, as they were.

@@ -25,8 +25,8 @@ use tokio::{
     time::{interval, timeout},
 };
 
-pub(crate) use self::target::Target;
-use self::{failure::Failure, summary::Summary};
+use self::summary::Summary;
+pub(crate) use self::{failure::Failure, target::Target, tcp::Conversation};
 use crate::signals::Signals;
 
 /// Questions in flight at once, so that a silent server cannot use up this process's files. When they are all in
@@ -63,7 +63,7 @@ pub(crate) enum Protocol {
 }
 
 /// What a server answered, as the JSON object that is printed.
-type Answered = Map<String, Value>;
+pub(crate) type Answered = Map<String, Value>;
 
 /// What became of one question.
 struct Outcome {
@@ -132,7 +132,7 @@ fn report(outcome: Outcome, summary: &mut Summary) -> Result<(), Error> {
 }
 
 /// Milliseconds with three decimals.
-fn milliseconds(elapsed: Duration) -> f64 {
+pub(crate) fn milliseconds(elapsed: Duration) -> f64 {
     (elapsed.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
 

@@ -8,7 +8,10 @@ use std::{
 use clap::{Args, Parser, Subcommand};
 use hyper::{header::HeaderValue, http::uri::PathAndQuery};
 
-use crate::ask::{Protocol, Question, Target};
+use crate::{
+    ask::{Protocol, Question, Target},
+    hold::Held,
+};
 
 /// Tells every caller which address it came from: the lab's application, its client and its pause program.
 #[derive(Debug, Parser)]
@@ -22,6 +25,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Serve(Serve),
     Ask(Ask),
+    Hold(Hold),
     /// Wait for SIGTERM or SIGINT and exit with 0: the program of a pod's sandbox.
     Pause,
 }
@@ -128,6 +132,44 @@ impl From<Ask> for Question {
     }
 }
 
+/// Keep one connection open and say a line on it again and again, each of which must come back.
+///
+/// Once it is open, the server's own line goes to stdout; when it breaks, {"error": ...} does, and the exit code is 1.
+/// SIGINT or SIGTERM ends it, with 0 when everything came back. A summary follows on stderr.
+#[derive(Debug, Args)]
+#[command(subcommand_value_name = "PROTOCOL", subcommand_help_heading = "Protocols")]
+pub(crate) struct Hold {
+    #[command(subcommand)]
+    protocol: HoldProtocol,
+}
+
+#[derive(Debug, Subcommand)]
+enum HoldProtocol {
+    /// A raw connection.
+    Tcp {
+        /// Whom to talk to; an IPv6 address goes in brackets.
+        #[arg(value_name = "HOST:PORT")]
+        target: Target,
+        /// Milliseconds from one line to the next.
+        #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+        interval: u64,
+        /// Milliseconds until the connection counts as broken.
+        #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+        timeout: u64,
+        /// Local address to talk from.
+        #[arg(long, value_name = "IP")]
+        bind: Option<IpAddr>,
+    },
+}
+
+impl From<Hold> for Held {
+    fn from(hold: Hold) -> Self {
+        let HoldProtocol::Tcp { target, interval, timeout, bind } = hold.protocol;
+        let (interval, timeout) = (Duration::from_millis(interval), Duration::from_millis(timeout));
+        Self { target, interval, timeout, bind }
+    }
+}
+
 fn path(text: &str) -> Result<PathAndQuery, String> {
     if !text.starts_with('/') {
         return Err("a path starts with /".to_owned());
@@ -162,6 +204,8 @@ mod tests {
             &["echo", "ask", "tcp", "10.0.0.1:80", "--interval", "0"],
             &["echo", "ask", "tcp", "10.0.0.1:80", "--path", "/"],
             &["echo", "ask", "udp", "10.0.0.1:80", "--bind", "here"],
+            &["echo", "hold", "tcp", "10.0.0.1"],
+            &["echo", "hold", "http", "10.0.0.1:80"],
             &["echo", "serve", "--http", "70000"],
         ] {
             assert!(Cli::try_parse_from(arguments).is_err(), "{arguments:?}");

@@ -1,12 +1,13 @@
 //! `echo`: the application that the lab's scenarios talk to, the client that asks it, and the lab's pause program.
 //!
 //! `serve` tells every caller which address it came from, `ask` makes real connections and prints what came back,
-//! `pause` only waits. It knows nothing of Kubernetes beyond four environment variables that the downward API fills
-//! in.
+//! `hold` keeps one open, `pause` only waits. It knows nothing of Kubernetes beyond four environment variables that the
+//! downward API fills in.
 
 mod answer;
 mod ask;
 mod cli;
+mod hold;
 mod serve;
 mod signals;
 
@@ -31,6 +32,8 @@ enum Error {
     Serve(#[from] serve::Error),
     #[error(transparent)]
     Ask(#[from] ask::Error),
+    #[error(transparent)]
+    Hold(#[from] hold::Error),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +54,7 @@ fn run(cli: Cli) -> Result<ExitCode, Error> {
         match cli.command {
             Command::Serve(options) => serve::run(&options, Place::from_env(), &mut signals).await?,
             Command::Ask(question) => return Ok(ask::run(question.into(), &mut signals).await?),
+            Command::Hold(held) => return Ok(hold::run(&held.into(), &mut signals).await?),
             Command::Pause => signals.end().await,
         }
         Ok(ExitCode::SUCCESS)

@@ -4,9 +4,11 @@
 //! into an OCI archive that `ctr images import` takes. The same input gives the same bytes. Whoever provisions the
 //! lab describes its images with this and keeps the archives; which programs those are is not known here.
 //!
-//! `rootfs` lays files out, `closure` finds libraries, `layer` and `oci` write.
+//! `rootfs` lays files out, `closure` finds libraries, `layer` and `oci` write; `cpio` writes the same files for a kernel
+//! that starts with them.
 
 mod closure;
+mod cpio;
 mod digest;
 mod error;
 mod layer;
@@ -16,7 +18,7 @@ mod rootfs;
 use std::{
     fmt::Write as _,
     fs, io,
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -128,6 +130,17 @@ impl Image {
         Ok(self)
     }
 
+    /// A file that is not on the host.
+    pub(crate) fn content(
+        mut self,
+        destination: impl Into<PathBuf>,
+        content: impl Into<Vec<u8>>,
+        mode: u32,
+    ) -> Self {
+        self.entries.push((destination.into(), Entry::content(content, mode)));
+        self
+    }
+
     /// A symbolic link; the target is written as it is given.
     pub(crate) fn symlink(mut self, destination: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
         self.entries.push((destination.into(), Entry::link(target)));
@@ -185,9 +198,21 @@ impl Image {
 
     /// Writes the archive, in one step as others see it, and returns the digest of the image in it.
     pub(crate) fn write_archive(&self, archive: impl AsRef<Path>) -> Result<Digest, Error> {
+        oci::write(archive.as_ref(), &self.name, &self.rootfs()?, &self.settings)
+    }
+
+    /// Writes its files as what a kernel starts with. Only the owner reads it: there may be secrets in it.
+    pub(crate) fn write_initramfs(&self, archive: &Path) -> Result<(), Error> {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(archive).map_err(at("write", archive))?;
+        cpio::write(&self.rootfs()?, io::BufWriter::new(file), archive)
+    }
+
+    fn rootfs(&self) -> Result<Rootfs, Error> {
         let mut entries = self.described();
         entries.extend(closure::of(&self.linked)?);
-        oci::write(archive.as_ref(), &self.name, &Rootfs::assemble(entries)?, &self.settings)
+        Rootfs::assemble(entries)
     }
 
     /// Everything but the libraries.

@@ -23,7 +23,7 @@ use nix::sched::{CloneFlags, unshare};
 use thiserror::Error;
 
 pub(crate) use self::control::{ControlError, Request, ask};
-use self::place::Place;
+pub(crate) use self::place::Place;
 pub(crate) use self::supervise::Status;
 use self::supervise::Supervisor;
 use crate::command::CommandError;

@@ -17,14 +17,14 @@ use crate::network::Setup;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A handle on the thread of a place.
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) name: String,
     jobs: mpsc::Sender<Job>,
 }
 
 impl Place {
     /// The namespaces that init itself is in.
-    pub(super) fn here(name: &str) -> Result<Self, InitError> {
+    pub(crate) fn here(name: &str) -> Result<Self, InitError> {
         Self::enter(name, || Ok(()))
     }
 
@@ -93,7 +93,7 @@ impl Place {
     }
 
     /// Sets up this place's network.
-    pub(super) fn lay(&self, setup: Setup) -> Result<(), InitError> {
+    pub(crate) fn lay(&self, setup: Setup) -> Result<(), InitError> {
         self.command("ip", &["-batch", "-"], &setup.ip.join("\n"))?;
         let place = self.name.clone();
         self.run(move || {

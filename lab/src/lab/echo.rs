@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Lab, LabError, Place, wait_until};
+use crate::command::Output;
 use crate::images::{ECHO_IMAGE, echo_program};
 
 const RUNNING_DEADLINE: Duration = Duration::from_mins(1);
@@ -63,6 +64,16 @@ pub struct Seen {
 }
 
 impl Answer {
+    /// What `echo ask` found out, asking once.
+    pub(crate) fn read(output: &Output) -> Self {
+        let value: Value = serde_json::from_str(output.stdout.trim()).unwrap_or_default();
+        if let Some(error) = value.get("error").and_then(Value::as_str) {
+            return Self::Silent(error.to_owned());
+        }
+        let complaint = || output.stderr.trim().to_owned();
+        serde_json::from_value(value).map_or_else(|_| Self::Silent(complaint()), Self::Seen)
+    }
+
     /// The address that the application saw as its peer.
     pub fn peer(&self) -> Option<IpAddr> {
         match self {
@@ -164,21 +175,18 @@ impl Lab {
     pub async fn ask(&self, place: &Place, protocol: Protocol, target: &str) -> Result<Answer, LabError> {
         let program = echo_program()?.display().to_string();
         let output = self.exec(place, &[&program, "ask", &protocol.to_string(), target]).await?;
-        Ok(read(&output.stdout, &output.stderr))
+        Ok(Answer::read(&output))
     }
-}
-
-fn read(printed: &str, complaint: &str) -> Answer {
-    let value: Value = serde_json::from_str(printed.trim()).unwrap_or_default();
-    if let Some(error) = value.get("error").and_then(Value::as_str) {
-        return Answer::Silent(error.to_owned());
-    }
-    serde_json::from_value(value).map_or_else(|_| Answer::Silent(complaint.trim().to_owned()), Answer::Seen)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(stdout: &str, stderr: &str) -> Answer {
+        let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
+        Answer::read(&Output { stdout, stderr, success: true, code: Some(0) })
+    }
 
     #[test]
     fn an_answer_a_silence_and_nonsense_are_told_apart() {

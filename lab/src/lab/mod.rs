@@ -24,6 +24,7 @@ pub use self::builder::{Builder, ProxyMode};
 pub use self::echo::{Answer, EchoApp, Protocol, Seen};
 pub use self::exec::{Place, PlaceError};
 pub(crate) use self::up::wait_until;
+use crate::audit;
 use crate::command::{self, CommandError, Output};
 use crate::dirs::{self, DirsError};
 use crate::image::Error as ImageError;
@@ -82,6 +83,8 @@ pub enum LabError {
     Kubeconfig(#[from] Box<kube::config::KubeconfigError>),
     #[error("{error}\nlogs of all components: {}", logs.display())]
     Failed { error: Box<LabError>, logs: PathBuf },
+    #[error("there is no address left for a virtual machine: use fewer nodes")]
+    Full,
     #[error("a thread of this program was lost")]
     Lost,
 }
@@ -132,6 +135,11 @@ impl Lab {
         &self.spec.topology
     }
 
+    /// Its files.
+    pub(crate) fn directory(&self) -> &LabDir {
+        &self.directory
+    }
+
     /// A kubeconfig with all rights, for the host.
     pub fn kubeconfig(&self) -> PathBuf {
         self.directory.kubeconfig()
@@ -145,6 +153,12 @@ impl Lab {
     /// Where the API server is for everything inside the lab.
     pub fn server(&self) -> String {
         format!("https://{}:{}", control_plane_addresses(self.spec.topology.families)[0], self.spec.api_port)
+    }
+
+    /// What the project's own programs have asked of the API server so far.
+    pub fn audit(&self) -> Result<Vec<audit::Request>, LabError> {
+        let path = self.directory.log(audit::LOG);
+        audit::read(&path).map_err(|source| LabError::File { path, source })
     }
 
     /// A program that the lab was built from, such as `kube-proxy`.
@@ -372,7 +386,7 @@ fn init_pid(directory: &LabDir) -> Option<Pid> {
 }
 
 /// Does something slow without holding up other tasks.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     job: impl FnOnce() -> Result<T, LabError> + Send + 'static,
 ) -> Result<T, LabError> {
     tokio::task::spawn_blocking(job).await.map_err(|_| LabError::Lost)?

@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 
 use super::{Builder, Lab, LabError, blocking, builder, cgroups, directory, down, failure, init_pid};
 use crate::addons;
+use crate::audit;
 use crate::command;
 use crate::components::{self, ControlPlaneSettings};
 use crate::credentials::Credentials;
@@ -58,7 +59,7 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
         return Err(LabError::Running(builder.name.clone()));
     }
     let progress = builder.progress;
-    let purpose = if builder.istio { Purpose::Lab } else { Purpose::Cluster };
+    let purpose = if builder.istio { Purpose::Mesh } else { Purpose::Cluster };
     let programs = provision::provision(purpose, builder.kubernetes, progress)?;
     let images = images::archives(&programs, builder.kubernetes, builder.istio, progress)?;
     let store = store::prepared(&programs, &images, progress)?;
@@ -82,6 +83,7 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
         etcd_ports: (2379, 2380),
         data: "/run/etcd".into(),
         families,
+        audit: lab.log(audit::LOG),
         manager_port: Some(10257),
     };
     let mut all = components::control_plane(&programs, &credentials, &settings)?;

@@ -29,6 +29,14 @@ const NODE: [(&str, &str); 6] = [
 ];
 /// For Envoy's wheel.
 const MESH: [(&str, &str); 1] = [("pip3", "python3-pip")];
+/// For virtual machines: what runs them, what they carry, and what makes their modules ready.
+const MACHINE: [(&str, &str); 5] = [
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("ipset", "ipset"),
+    ("depmod", "kmod"),
+    ("modprobe", "kmod"),
+    ("dpkg-deb", "dpkg"),
+];
 const CONTROL_PLANE: [(&str, &str); 1] = [("setpriv", "util-linux")];
 
 /// Whether this process may do everything.
@@ -51,8 +59,17 @@ pub(super) fn ensure(purpose: Purpose, progress: Progress) -> Result<(), Provisi
         Purpose::Api => &[&CONTROL_PLANE],
         Purpose::Kernel => &[&NETWORK],
         Purpose::Cluster => &[&NETWORK, &NODE],
-        Purpose::Lab => &[&NETWORK, &NODE, &MESH],
+        Purpose::Mesh | Purpose::Lab => &[&NETWORK, &NODE, &MESH],
     };
+    ensure_programs(wanted, progress)
+}
+
+/// Makes sure that the packages for a virtual machine are there.
+pub(super) fn ensure_for_machine(progress: Progress) -> Result<(), ProvisionError> {
+    ensure_programs(&[&MACHINE], progress)
+}
+
+fn ensure_programs(wanted: &[&[(&str, &str)]], progress: Progress) -> Result<(), ProvisionError> {
     let missing: Vec<_> =
         wanted.iter().flat_map(|list| list.iter()).filter(|(program, _)| find(program).is_none()).collect();
     if missing.is_empty() {

@@ -26,7 +26,7 @@ pub enum KubernetesVersion {
 }
 
 impl KubernetesVersion {
-    const ALL: [Self; 2] = [Self::V1_37, Self::V1_33];
+    pub(super) const ALL: [Self; 2] = [Self::V1_37, Self::V1_33];
 
     fn module(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ pub(super) fn wanted(purpose: Purpose, kubernetes: KubernetesVersion) -> Vec<GoP
         Purpose::Kernel => Vec::new(),
         Purpose::Api => api.into_iter().chain(simulated).collect(),
         Purpose::Cluster => api.into_iter().chain(nodes).collect(),
-        Purpose::Lab => api.into_iter().chain(nodes).chain(mesh).collect(),
+        Purpose::Mesh | Purpose::Lab => api.into_iter().chain(nodes).chain(mesh).collect(),
     }
 }
 

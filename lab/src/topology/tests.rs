@@ -28,6 +28,18 @@ fn addresses_follow_the_order_of_the_names() {
 }
 
 #[test]
+fn a_machine_beside_the_nodes_has_the_addresses_after_theirs() {
+    let lab = Topology::new(names(&["a", "b"]), None, Families::Single).unwrap();
+    let machine = names(&["m"]).remove(0);
+    let places: Vec<Node> = lab.beyond(&machine).unwrap().collect();
+    assert_eq!((places[0].address(), places[0].cable()), ([10, 90, 0, 13].into(), "node3".to_owned()));
+    assert_eq!(places[1].address(), Ipv4Addr::from([10, 90, 0, 14]));
+    assert_eq!(places.len(), MAX_NODES - 2);
+    let twice = lab.beyond(&lab.nodes[1].name).map(drop).unwrap_err();
+    assert_eq!(twice, TopologyError::Twice(lab.nodes[1].name.clone()));
+}
+
+#[test]
 fn bad_nodes_are_refused_with_the_reason() {
     let label = |name: &str| NodeName::try_from(name.to_owned()).unwrap_err();
     for bad in ["", "Edge", "1a", "a_b", "a-", &"a".repeat(41)] {

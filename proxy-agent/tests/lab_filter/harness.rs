@@ -1,12 +1,8 @@
-//! A lab with two Services, and a node whose kube-proxy runs behind an agent: both as plain processes in the node's
-//! network, so that a test can end them as it likes.
+//! A lab, and on it a node elsewhere whose rules are looked at.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use isp_api::agent::{Agent, filter_daemon_set};
@@ -16,53 +12,57 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use serde_json::json;
 
-const NODE: &str = "work-1";
+use super::rules;
+
+pub(crate) const NODE: &str = "work-1";
 const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
 
 const DEADLINE: Duration = Duration::from_secs(40);
 
-/// Takes out what differs between two equal rulesets.
-fn normalise(value: &mut Value) {
-    match value {
-        Value::Array(items) => {
-            items.iter_mut().for_each(normalise);
-        }
-        Value::Object(fields) => {
-            for changing in ["handle", "packets", "bytes"] {
-                fields.remove(changing);
-            }
-            fields.values_mut().for_each(normalise);
-            if let Some(Value::Array(elements)) = fields.get_mut("elem") {
-                elements.sort_by_key(ToString::to_string);
-            }
-        }
-        _ => {}
-    }
+pub(crate) async fn eventually(what: &str, holds: impl AsyncFnMut() -> bool) {
+    eventually_within(DEADLINE, what, holds).await;
 }
 
-pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn eventually_within(limit: Duration, what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !holds().await {
-        assert!(started.elapsed() < DEADLINE, "{what}: not within 40 s");
+        assert!(started.elapsed() < limit, "{what}: not within {} s", limit.as_secs());
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
 }
 
 pub(crate) struct Scenario {
     pub(crate) lab: Lab,
-    mode: ProxyMode,
+    pub(crate) mode: ProxyMode,
     directory: tempfile::TempDir,
 }
 
+impl Drop for Scenario {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.directory.disable_cleanup(true);
+            eprintln!("logs of the agent and kube-proxy: {}", self.directory.path().display());
+        }
+    }
+}
+
 impl Scenario {
-    pub(crate) async fn up(name: &str, mode: ProxyMode) -> Self {
-        let lab = Lab::builder().name(name).nodes(["edge-1", NODE]).proxy_mode(mode).up().await.unwrap();
+    /// A cluster with nothing in it.
+    pub(crate) async fn bare(name: &str, nodes: &[&str], mode: ProxyMode) -> Self {
+        let lab = Lab::builder().name(name).nodes(nodes.iter().copied()).proxy_mode(mode).up().await.unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for part in ["crds", "manifests/agent"] {
             lab.kubectl(["apply", "--server-side", "-f", root.join(part).to_str().unwrap()]).await.unwrap();
         }
+        Self { lab, mode, directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// A cluster with an ingress node and two Services.
+    pub(crate) async fn up(name: &str, mode: ProxyMode) -> Self {
+        let scenario = Self::bare(name, &["edge-1", NODE], mode).await;
+        let lab = &scenario.lab;
         for (name, port) in [("narrowed", 30080), ("hidden", 30090)] {
             let app =
                 EchoApp { name, namespace: "default", node: "edge-1", node_port: port, annotations: &[] };
@@ -71,7 +71,7 @@ impl Scenario {
         let services: Api<Service> = Api::namespaced(lab.client(), "default");
         let external = json!({"spec": {"externalIPs": ["192.0.2.50"], "externalTrafficPolicy": "Local"}});
         services.patch("narrowed", &PatchParams::default(), &Patch::Merge(external)).await.unwrap();
-        Self { lab, mode, directory: tempfile::tempdir().unwrap() }
+        scenario
     }
 
     pub(crate) async fn cluster_ip(&self, service: &str) -> String {
@@ -88,25 +88,19 @@ impl Scenario {
         self.lab.exec(&Place::Node(NODE.to_owned()), command).await.unwrap().stdout
     }
 
-    /// The same, object by object, without handles, counters and the order in which things were added.
+    /// The same, so that equal rules are equal.
     pub(crate) async fn normalised_rules(&self) -> BTreeSet<String> {
-        let place = Place::Node(NODE.to_owned());
         match self.mode {
             ProxyMode::Nftables => {
-                let listed = self.lab.exec(&place, &["nft", "-j", "list", "ruleset"]).await.unwrap().stdout;
-                let mut rules: Value = serde_json::from_str(&listed).unwrap();
-                normalise(&mut rules);
-                rules["nftables"].as_array().unwrap().iter().skip(1).map(ToString::to_string).collect()
+                let place = Place::Node(NODE.to_owned());
+                let listed = self.lab.exec(&place, &["nft", "-j", "list", "ruleset"]).await.unwrap();
+                rules::of_nftables(&listed.stdout)
             }
-            ProxyMode::Iptables => {
-                let lines = self.rules().await;
-                let lines = lines.lines().filter(|line| !line.starts_with('#'));
-                lines.map(|line| line.split(" [").next().unwrap().to_owned()).collect()
-            }
+            ProxyMode::Iptables => rules::of_iptables(&self.rules().await),
         }
     }
 
-    /// The rules of the cluster's own kube-proxy, once they are complete and stay as they are.
+    /// The rules of a kube-proxy that sees everything, once they are complete and stay as they are.
     pub(crate) async fn settled_rules(&self) -> BTreeSet<String> {
         let addresses =
             [self.cluster_ip("narrowed").await, self.cluster_ip("hidden").await, "192.0.2.50".to_owned()];
@@ -115,6 +109,11 @@ impl Scenario {
             addresses.iter().all(|address| rules.contains(address))
         })
         .await;
+        self.still_rules().await
+    }
+
+    /// The rules, once they stay as they are.
+    pub(crate) async fn still_rules(&self) -> BTreeSet<String> {
         let mut before = self.normalised_rules().await;
         loop {
             tokio::time::sleep(Duration::from_secs(3)).await;
@@ -134,11 +133,7 @@ impl Scenario {
             if rules == *wanted {
                 return;
             }
-            if started.elapsed() > DEADLINE {
-                let more: Vec<_> = rules.difference(wanted).collect();
-                let less: Vec<_> = wanted.difference(&rules).collect();
-                panic!("{what}: the node has {more:#?} more and {less:#?} less");
-            }
+            assert!(started.elapsed() < DEADLINE, "{what}: {}", rules::difference(&rules, wanted));
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
     }
@@ -241,104 +236,12 @@ impl Scenario {
         assert!(self.lab.exec(&Place::ControlPlane, &["kill", "-KILL", ids[0]]).await.unwrap().success);
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    /// A file of this scenario's own.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.file(name).display().to_string()
     }
-}
-
-/// An agent and the kube-proxy behind it.
-pub(crate) struct Behind<'a> {
-    scenario: &'a Scenario,
-    agent: Mutex<Child>,
-    kube_proxy: Child,
-}
-
-impl<'a> Behind<'a> {
-    pub(crate) async fn start(scenario: &'a Scenario) -> Self {
-        for account in ["kube-proxy", "proxy-agent"] {
-            let token = scenario
-                .lab
-                .kubectl(["-n", "kube-system", "create", "token", account, "--duration=4h"])
-                .await
-                .unwrap();
-            fs::write(scenario.file(account), token.stdout.trim()).unwrap();
-        }
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "default", "cluster": {
-                "server": scenario.lab.server(),
-                "certificate-authority": scenario.lab.authority(),
-            }}],
-            "users": [{"name": "default", "user": {"tokenFile": scenario.path("kube-proxy")}}],
-            "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
-            "current-context": "default",
-        });
-        for directory in ["original", "serving"] {
-            fs::create_dir(scenario.file(directory)).unwrap();
-        }
-        fs::write(scenario.file("original/kubeconfig.conf"), kubeconfig.to_string()).unwrap();
-        let configuration = json!({
-            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
-            "kind": "KubeProxyConfiguration",
-            "mode": scenario.mode.to_string(),
-            "clusterCIDR": "10.244.0.0/16",
-            "hostnameOverride": NODE,
-            "clientConnection": {"kubeconfig": scenario.path("serving/kubeconfig.conf")},
-            "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
-        });
-        fs::write(scenario.file("original/config.conf"), configuration.to_string()).unwrap();
-        let agent = start_agent(scenario).await;
-        eventually("the agent fills a directory", async || {
-            scenario.file("serving/kubeconfig.conf").is_file()
-        })
-        .await;
-        let program = scenario.lab.program("kube-proxy").unwrap().display().to_string();
-        let flag = format!("--config={}", scenario.path("serving/config.conf"));
-        let kube_proxy = spawn(scenario, &[&program, &flag], "kube-proxy.log").await;
-        Self { scenario, agent: Mutex::new(agent), kube_proxy }
-    }
-
-    pub(crate) async fn restart_agent(&self) {
-        end(&mut self.agent.lock().unwrap());
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        let started = start_agent(self.scenario).await;
-        *self.agent.lock().unwrap() = started;
-    }
-}
-
-impl Drop for Behind<'_> {
-    fn drop(&mut self) {
-        end(&mut self.kube_proxy);
-        end(&mut self.agent.lock().unwrap());
-        if std::thread::panicking() {
-            for log in ["agent.log", "kube-proxy.log"] {
-                eprintln!("{log}:\n{}", fs::read_to_string(self.scenario.file(log)).unwrap_or_default());
-            }
-        }
-    }
-}
-
-fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-async fn start_agent(scenario: &Scenario) -> Child {
-    let original = format!("--kube-proxy-kubeconfig={}", scenario.path("original/kubeconfig.conf"));
-    let serving = format!("--serving-directory={}", scenario.path("serving"));
-    let token = format!("--token-file={}", scenario.path("proxy-agent"));
-    let node = format!("--node-name={NODE}");
-    let arguments = [env!("CARGO_BIN_EXE_proxy-agent"), "filter", &node, &original, &serving, &token];
-    spawn(scenario, &arguments, "agent.log").await
-}
-
-async fn spawn(scenario: &Scenario, arguments: &[&str], log: &str) -> Child {
-    let mut command = scenario.lab.command_in(&Place::Node(NODE.to_owned()), arguments).await.unwrap();
-    let log = fs::OpenOptions::new().create(true).append(true).open(scenario.file(log)).unwrap();
-    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }

@@ -2,29 +2,49 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod campaign;
 mod harness;
+mod processes;
+mod rules;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use harness::{Behind, Scenario, eventually};
+use harness::{NODE, Scenario, eventually};
 use isp_api::IngressSourceNode;
+use isp_lab::provision::KubernetesVersion::{self, V1_33, V1_37};
 use isp_lab::{Place, Protocol, ProxyMode};
 use kube::Api;
+use processes::{Behind, Direct, clean_up, forget_acknowledgement};
 
 const EXTERNAL: &str = "192.0.2.50";
 
+/// What a node has behind an agent, with the kube-proxy of one release after the other.
 async fn the_view_of_a_node_elsewhere(name: &str, mode: ProxyMode) {
     let scenario = Scenario::up(name, mode).await;
-    let cluster_ips = [scenario.cluster_ip("narrowed").await, scenario.cluster_ip("hidden").await];
     // Direct, the node has rules for everything.
     let direct = scenario.settled_rules().await;
-
-    // Behind an agent with nothing to hide, it has exactly the same.
     scenario.take_kube_proxy_away().await;
-    let behind = Behind::start(&scenario).await;
-    eventually("the agent acknowledges", async || scenario.ready().await).await;
-    scenario.expect_rules("behind an agent with nothing to hide", &direct).await;
+    what_an_agent_changes(&scenario, V1_37, &direct).await;
 
+    // API servers are meant for kube-proxies of up to three releases before their own. This one is of the fourth before:
+    // nothing that it reads has changed since, and the lab need not build the rest of an older release.
+    clean_up(&scenario, V1_37).await;
+    let kube_proxy = Direct::start(&scenario, V1_33).await;
+    let direct = scenario.settled_rules().await;
+    drop(kube_proxy);
+    clean_up(&scenario, V1_33).await;
+    what_an_agent_changes(&scenario, V1_33, &direct).await;
+}
+
+async fn what_an_agent_changes(scenario: &Scenario, version: KubernetesVersion, direct: &BTreeSet<String>) {
+    // Behind an agent with nothing to hide, the node has exactly what it has without.
+    let mut behind = Behind::start(scenario, version).await;
+    eventually("the agent acknowledges", async || scenario.ready().await).await;
+    scenario.expect_rules("behind an agent with nothing to hide", direct).await;
+    assert!(behind.is_of_its_release().await, "this is not {version}");
+
+    let cluster_ips = [scenario.cluster_ip("narrowed").await, scenario.cluster_ip("hidden").await];
     scenario.preserve("narrowed", "ClusterOnly").await;
     scenario.preserve("hidden", "Hidden").await;
     eventually("the kernel follows the view", async || {
@@ -34,7 +54,7 @@ async fn the_view_of_a_node_elsewhere(name: &str, mode: ProxyMode) {
     .await;
     eventually("both objects are acknowledged", async || {
         let nodes: Api<IngressSourceNode> = Api::all(scenario.lab.client());
-        let status = nodes.get("work-1").await.unwrap().status.unwrap();
+        let status = nodes.get(NODE).await.unwrap().status.unwrap();
         status.proxy_connected
             && status.views.len() == 2
             && status.views.iter().all(|view| view.relisted && view.programmed == Some(true))
@@ -42,7 +62,7 @@ async fn the_view_of_a_node_elsewhere(name: &str, mode: ProxyMode) {
     .await;
 
     // The ClusterIP still works from the node, the external address leaves it, the rest is untouched.
-    let node = Place::Node("work-1".to_owned());
+    let node = Place::Node(NODE.to_owned());
     let answer = scenario.lab.ask(&node, Protocol::Http, &format!("{}:80", cluster_ips[0])).await.unwrap();
     assert!(answer.peer().is_some(), "{answer:?}");
     let answer = scenario.lab.ask(&node, Protocol::Http, &format!("{}:80", cluster_ips[1])).await.unwrap();
@@ -50,13 +70,14 @@ async fn the_view_of_a_node_elsewhere(name: &str, mode: ProxyMode) {
     scenario.external_address_reaches_the_ingress_node(&node, EXTERNAL).await;
 
     // The agent dies and comes back: the rules stay, and stay narrowed.
-    behind.restart_agent().await;
+    forget_acknowledgement(scenario).await;
+    behind.replace_agent(Duration::from_secs(2)).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(!scenario.rules().await.contains(EXTERNAL));
     eventually("a restarted agent acknowledges", async || scenario.ready().await).await;
 
     scenario.forget().await;
-    scenario.expect_rules("with nothing to hide again", &direct).await;
+    scenario.expect_rules("with nothing to hide again", direct).await;
 }
 
 /// The pool's DaemonSet, made from the cluster's own: the handover keeps the rules, and the view is enforced from the pod.

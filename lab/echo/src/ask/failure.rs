@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// Display is the word that is printed as `error`.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     #[error("timed out")]
     TimedOut,
     #[error("refused")]
@@ -34,7 +34,7 @@ pub(super) enum Failure {
 
 impl Failure {
     /// The line to print, without the fields that every line has.
-    pub(super) fn into_line(self) -> Map<String, Value> {
+    pub(crate) fn into_line(self) -> Map<String, Value> {
         let mut line = Map::from_iter([("error".to_owned(), Value::from(self.to_string()))]);
         let detail = match self {
             Self::TimedOut => return line,

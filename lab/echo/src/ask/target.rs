@@ -53,7 +53,7 @@ impl fmt::Display for Target {
 
 impl Target {
     /// The first address of the family of `bind`, or of any family.
-    pub(super) async fn look_up(&self, bind: Option<IpAddr>) -> Result<SocketAddr, Failure> {
+    pub(crate) async fn look_up(&self, bind: Option<IpAddr>) -> Result<SocketAddr, Failure> {
         let mut addresses = lookup_host((self.host.as_str(), self.port))
             .await
             .map_err(|error| Failure::UnknownHost(format!("{}: {error}", self.host)))?;

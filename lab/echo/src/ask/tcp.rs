@@ -1,32 +1,45 @@
-//! Asks once over raw TCP: reads the server's line, sends one and waits for it to come back, so both directions are
-//! known to work.
+//! Raw TCP: a conversation in which the server sends a line of its own first and then everything back that it gets, so
+//! both directions are known to work. To ask once is to say one line.
 
 use std::net::{IpAddr, SocketAddr};
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+};
 
 use super::{Answered, LARGEST_ANSWER, answered, failure::Failure, target::connect};
 
 pub(super) async fn ask(address: SocketAddr, bind: Option<IpAddr>, seq: u64) -> Result<Answered, Failure> {
-    let mut stream = connect(address, bind).await?;
-    let (from, mut to) = stream.split();
-    let mut from = BufReader::new(from);
+    let (mut conversation, greeting) = Conversation::open(address, bind).await?;
+    conversation.exchange(&format!("ask {seq}\n")).await?;
+    Ok(greeting)
+}
 
-    let mut greeting = Vec::new();
-    (&mut from).take(LARGEST_ANSWER as u64).read_until(b'\n', &mut greeting).await?;
-    if greeting.last() != Some(&b'\n') {
-        return Err(Failure::Closed("before the server's line was complete".to_owned()));
+/// A connection on which the server's own line has come.
+pub(crate) struct Conversation(BufReader<TcpStream>);
+
+impl Conversation {
+    /// Connects; what the server said comes along.
+    pub(crate) async fn open(address: SocketAddr, bind: Option<IpAddr>) -> Result<(Self, Answered), Failure> {
+        let mut stream = BufReader::new(connect(address, bind).await?);
+        let mut greeting = Vec::new();
+        (&mut stream).take(LARGEST_ANSWER as u64).read_until(b'\n', &mut greeting).await?;
+        if greeting.last() != Some(&b'\n') {
+            return Err(Failure::Closed("before the server's line was complete".to_owned()));
+        }
+        Ok((Self(stream), answered(&greeting)))
     }
 
-    let sent = format!("ask {seq}\n");
-    to.write_all(sent.as_bytes()).await?;
-    let mut back = vec![0; sent.len()];
-    from.read_exact(&mut back).await?;
-    if back != sent.as_bytes() {
-        return Err(Failure::BadAnswer(format!(
-            "sent {sent:?}, {:?} came back",
-            String::from_utf8_lossy(&back)
-        )));
+    /// Sends a line and waits until it has come back.
+    pub(crate) async fn exchange(&mut self, line: &str) -> Result<(), Failure> {
+        self.0.write_all(line.as_bytes()).await?;
+        let mut back = vec![0; line.len()];
+        self.0.read_exact(&mut back).await?;
+        if back != line.as_bytes() {
+            let back = String::from_utf8_lossy(&back);
+            return Err(Failure::BadAnswer(format!("sent {line:?}, {back:?} came back")));
+        }
+        Ok(())
     }
-    Ok(answered(&greeting))
 }

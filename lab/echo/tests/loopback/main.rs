@@ -6,4 +6,5 @@
 mod ask;
 mod echo;
 mod end;
+mod hold;
 mod serve;

@@ -1,0 +1,104 @@
+//! The client that stays: one connection, a line there and back at a steady pace, until the program is told to end or
+//! the connection breaks.
+//!
+//! Called by `main` with what `cli` has parsed.
+
+use std::{
+    io::Write as _,
+    net::IpAddr,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::{
+    ask::{Answered, Conversation, Failure, Target, milliseconds},
+    signals::Signals,
+};
+
+/// Why holding had to stop although the connection may be well.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to stdout: {0}; whoever reads it must read to the end")]
+pub(crate) struct Error(#[from] std::io::Error);
+
+/// Whom to talk to, and how often.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) target: Target,
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) bind: Option<IpAddr>,
+}
+
+/// What it came to.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary {
+    exchanged: u64,
+    slowest_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Holds the connection; a failure is printed and ends it.
+pub(crate) async fn run(held: &Held, signals: &mut Signals) -> Result<ExitCode, Error> {
+    let mut summary = Summary::default();
+    let ended = tokio::select! {
+        ended = talk(held, &mut summary) => ended,
+        () = signals.end() => Ok(()),
+    };
+    let code = match ended {
+        // Told to end before there was a connection, it has nothing to tell.
+        Ok(()) if summary.exchanged > 0 => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::FAILURE,
+        Err(Broken::Output(error)) => return Err(error),
+        Err(Broken::Connection(failure)) => {
+            summary.error = Some(failure.to_string());
+            print(failure.into_line())?;
+            ExitCode::FAILURE
+        }
+    };
+    eprintln!("{}", serde_json::json!(summary));
+    Ok(code)
+}
+
+/// What ends a conversation that nobody told to end.
+enum Broken {
+    Connection(Failure),
+    Output(Error),
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self::Connection(failure)
+    }
+}
+
+/// Talks until something breaks.
+async fn talk(held: &Held, summary: &mut Summary) -> Result<(), Broken> {
+    let open = async {
+        let address = held.target.look_up(held.bind).await?;
+        Conversation::open(address, held.bind).await
+    };
+    let (mut conversation, greeting) = timeout(held.timeout, open).await.unwrap_or(Err(Failure::TimedOut))?;
+    print(greeting).map_err(Broken::Output)?;
+    let mut pace = interval(held.interval);
+    // What a slow answer has put off is not made up for.
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        pace.tick().await;
+        let started = Instant::now();
+        let line = format!("hold {}\n", summary.exchanged + 1);
+        let exchange = conversation.exchange(&line);
+        timeout(held.timeout, exchange).await.unwrap_or(Err(Failure::TimedOut))?;
+        summary.exchanged += 1;
+        summary.slowest_ms = summary.slowest_ms.max(milliseconds(started.elapsed()));
+    }
+}
+
+fn print(line: Answered) -> Result<(), Error> {
+    Ok(writeln!(std::io::stdout(), "{}", Value::Object(line))?)
+}

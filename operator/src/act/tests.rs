@@ -1,0 +1,25 @@
+use kube::core::Status;
+
+use super::Outcome::{Gone, Refused, ServerError, Stale, Throttled};
+use super::*;
+
+#[test]
+fn every_answer_of_the_api_server_has_a_meaning() {
+    let answered = |code: u16| {
+        let status = Status::failure("no", "Reason").with_code(code);
+        classify(&kube::Error::Api(Box::new(status))).outcome
+    };
+    let meanings = [409, 404, 429, 500, 503, 504, 400, 401, 403, 422].map(answered);
+    assert_eq!(
+        meanings,
+        [Stale, Gone, Throttled, ServerError, ServerError, ServerError, Refused, Refused, Refused, Refused]
+    );
+}
+
+#[test]
+fn what_broke_the_connection_is_told() {
+    let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
+    let failure = classify(&kube::Error::Service(Box::new(refused)));
+    assert_eq!(failure.outcome, Outcome::Unreachable);
+    assert!(failure.reason.contains("connection refused"), "{}", failure.reason);
+}

@@ -1,0 +1,200 @@
+//! `operator cleanup`: everything back as it was, with nothing left running. The way to uninstall, also when the operator is
+//! gone already.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use isp_api::IngressSourcePreserve;
+use isp_api::names::AGENT_NAME;
+use isp_plan::observe::is_pool;
+use isp_plan::{Cluster, Settings};
+use isp_runtime::readiness::Readiness;
+use isp_runtime::shutdown::{Shutdown, SignalError};
+use kube::api::{DeleteParams, Preconditions};
+use kube::{Api, Client};
+use thiserror::Error;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::debug;
+
+use crate::cli::{CleanupArgs, LeaseArgsError};
+use crate::client::{ClientError, connect};
+use crate::events::Notices;
+use crate::lease::{Keeper, Leadership};
+use crate::metrics::Metrics;
+use crate::observer::Observer;
+use crate::reconcile::{Parts, Reconciler, Turn};
+
+/// How long a Lease may take to become free: that of an operator that was killed has to expire.
+const WAIT_FOR_LEASE: Duration = Duration::from_secs(20);
+/// Nothing is left to do when that has been so for this time.
+const CALM: Duration = Duration::from_secs(2);
+/// Between attempts to delete objects.
+const AGAIN: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Why not everything is back.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum CleanupError {
+    #[error(transparent)]
+    Lease(#[from] LeaseArgsError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Signal(#[from] SignalError),
+    #[error(
+        "the operator is still running: somebody else keeps the Lease {namespace}/sourcepreserve-operator. Scale the operator down \
+         first, as with `kubectl -n {namespace} scale deployment sourcepreserve-operator --replicas=0`"
+    )]
+    StillRunning { namespace: String },
+    #[error("not everything is back after {timeout:?}; left are\n{}", left.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"))]
+    Left { timeout: Duration, left: Vec<String> },
+    #[error("told to end before everything was back; run it again to go on")]
+    Interrupted,
+}
+
+/// Puts everything back.
+pub async fn cleanup(arguments: CleanupArgs) -> Result<(), CleanupError> {
+    let shutdown = Shutdown::on_signals()?;
+    let timing = arguments.lease.timing()?;
+    // In the pod of an operator that runs, its own name would open its Lease.
+    let identity = format!("cleanup-{}", arguments.lease.identity()?);
+    let metrics = Arc::new(Metrics::default());
+    let client = connect(metrics.clone()).await?;
+    let namespace = arguments.lease.namespace;
+    let keeper = Keeper::new(client.clone(), &namespace, identity.clone(), timing, metrics.clone());
+    let leadership = keeper.leadership();
+    let (idle, is_idle) = oneshot::channel::<()>();
+    let lease = tokio::spawn(keeper.run(async { drop(is_idle.await) }));
+    let (notices, publisher) = Notices::new(client.clone(), identity, metrics.clone());
+    tokio::spawn(publisher.run(std::future::pending()));
+    let reconciler = Reconciler::new(Parts {
+        observer: Observer::new(client.clone(), &Readiness::default()),
+        leadership: leadership.clone(),
+        settings: Settings { agent_image: arguments.agent_image, cleanup: true },
+        client: client.clone(),
+        notices,
+        metrics,
+    });
+    let mut work = Work { client, reconciler };
+    let result = tokio::select! {
+        result = work.run(leadership, namespace, arguments.timeout) => result,
+        () = shutdown.requested() => Err(CleanupError::Interrupted),
+    };
+    work.reconciler.wind_down(GRACE).await;
+    drop(idle);
+    timeout(GRACE, lease).await.ok();
+    result
+}
+
+struct Work {
+    client: Client,
+    reconciler: Reconciler,
+}
+
+impl Work {
+    async fn run(
+        &mut self,
+        mut leadership: Leadership,
+        namespace: String,
+        limit: Duration,
+    ) -> Result<(), CleanupError> {
+        let wait = async {
+            while !leadership.leads() {
+                leadership.changed().await;
+            }
+        };
+        if timeout(WAIT_FOR_LEASE, wait).await.is_err() {
+            return Err(CleanupError::StillRunning { namespace });
+        }
+        match timeout(limit, self.put_back()).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(CleanupError::Left { timeout: limit, left: self.left() }),
+        }
+    }
+
+    /// Until there is nothing left to do, and there has not been for a moment.
+    async fn put_back(&mut self) {
+        let mut calm: Option<Instant> = None;
+        let mut next_attempt: Option<Instant> = None;
+        loop {
+            let wake = calm.map_or_else(|| Instant::now() + AGAIN, |since| since + CALM);
+            tokio::select! {
+                turn = self.reconciler.turn() => match turn {
+                    Turn::Did(action) => println!("{action}"),
+                    Turn::Failed(action, failure) => debug!(%action, reason = failure.reason, "failed"),
+                    Turn::Went | Turn::Planned => {}
+                },
+                () = sleep_until(wake) => {}
+            }
+            let Some(cluster) = self.reconciler.cluster() else { continue };
+            let now = Instant::now();
+            calm =
+                (self.reconciler.is_at_rest() && leftovers(cluster).is_empty()).then(|| calm.unwrap_or(now));
+            if calm.is_some_and(|since| now >= since + CALM) {
+                return;
+            }
+            if next_attempt.is_none()
+                && let Some(image) = image_in_use(cluster)
+            {
+                // The agents stay as they are until they go.
+                self.reconciler.set_agent_image(image);
+            }
+            if next_attempt.is_none_or(|time| now >= time) {
+                self.delete_objects().await;
+                next_attempt = Some(Instant::now() + AGAIN);
+            }
+        }
+    }
+
+    /// Deletes every object that is not being deleted yet.
+    async fn delete_objects(&self) {
+        let api: Api<IngressSourcePreserve> = Api::all(self.client.clone());
+        let objects = self.reconciler.cluster().into_iter().flat_map(|cluster| cluster.objects.values());
+        for object in objects.filter(|object| object.metadata.deletion_timestamp.is_none()) {
+            let name = object.metadata.name.clone().unwrap_or_default();
+            let preconditions =
+                Some(Preconditions { uid: object.metadata.uid.clone(), resource_version: None });
+            let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+            match timeout(GRACE, api.delete(&name, &parameters)).await {
+                Ok(Ok(_)) => println!("delete-object ingresssourcepreserve/{name}"),
+                Ok(Err(error)) => debug!(name, %error, "an object could not be deleted"),
+                Err(_) => debug!(name, "an object could not be deleted in time"),
+            }
+        }
+    }
+
+    /// What is left, a line each.
+    fn left(&self) -> Vec<String> {
+        let left = self.reconciler.cluster().map(leftovers).unwrap_or_default();
+        let failed = self.reconciler.failures().map(|(action, reason)| format!("{action}: {reason}"));
+        let missing = self.reconciler.missing().into_iter().map(|kind| format!("cannot be read: {kind}"));
+        left.into_iter().chain(failed).chain(missing).collect()
+    }
+}
+
+/// The image of the agents that are there. With another one they would all be replaced on their way out.
+fn image_in_use(cluster: &Cluster) -> Option<String> {
+    let pods = cluster.daemon_sets.values().filter(|set| is_pool(set));
+    let pods = pods.filter_map(|set| set.object.spec.template.spec.as_ref());
+    let mut containers = pods.flat_map(|pod| pod.init_containers.iter().flatten());
+    containers.find(|container| container.name == AGENT_NAME)?.image.clone()
+}
+
+/// What tells of a change that is not back yet, a line each.
+fn leftovers(cluster: &Cluster) -> Vec<String> {
+    let objects = cluster.objects.keys().map(|name| format!("ingresssourcepreserve/{name}"));
+    let services = cluster.services.iter().filter(|(_, service)| service.record.is_some());
+    let nodes = cluster.nodes.iter().filter(|(_, node)| node.pool.is_some() || node.handover.is_some());
+    let sets = cluster.daemon_sets.iter().filter(|(_, set)| is_pool(set) || set.record.is_some());
+    objects
+        .chain(services.map(|(key, _)| format!("service/{key}")))
+        .chain(nodes.map(|(name, _)| format!("node/{name}")))
+        .chain(sets.map(|(key, _)| format!("daemonset/{key}")))
+        .chain(cluster.reports.keys().map(|name| format!("ingresssourcenode/{name}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

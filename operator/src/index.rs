@@ -1,0 +1,271 @@
+//! What is known of the cluster: the events of all watches, folded into one [`Cluster`]. Full objects become facts here and
+//! are dropped at once.
+//!
+//! It has no connection. `observer` feeds it, `reconcile` plans from it and hands it the answers to its own writes, so that
+//! the next plan already knows them.
+
+mod endpoints;
+mod fact;
+mod kube_proxy;
+mod reading;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_plan::action::Resource;
+use isp_plan::{Cluster, Key, cluster, observe};
+use isp_runtime::readiness::Readiness;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt;
+use kube::runtime::watcher::Event;
+
+use self::endpoints::Endpoints;
+use self::kube_proxy::Followed;
+pub(crate) use self::kube_proxy::{Configurations, Source};
+use self::reading::{Reading, told};
+
+#[cfg(test)]
+mod tests;
+
+/// Something that was read.
+pub(crate) enum Update {
+    Objects(Box<Event<IngressSourcePreserve>>),
+    Services(Box<Event<Service>>),
+    Slices(Box<Event<EndpointSlice>>),
+    Nodes(Box<Event<Node>>),
+    Reports(Box<Event<IngressSourceNode>>),
+    DaemonSets(Box<Event<DaemonSet>>),
+    /// Of the agents.
+    AgentPods(Box<Event<Pod>>),
+    /// Of this kube-proxy.
+    KubeProxyPods(Key, Box<Event<Pod>>),
+    /// What this kube-proxy is configured by.
+    Configurations(Key, Configurations),
+}
+
+/// What the API server answered to a write.
+pub(crate) enum Answer {
+    Object(Box<IngressSourcePreserve>),
+    Service(Box<Service>),
+    Node(Box<Node>),
+    DaemonSet(Box<DaemonSet>),
+    /// It is deleted.
+    Gone {
+        resource: Resource,
+        key: Key,
+        uid: String,
+    },
+}
+
+/// How much an update changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum News {
+    Nothing,
+    /// Only the version of an object, of which nothing that is looked at changed.
+    Version,
+    Facts,
+}
+
+/// See the module.
+pub(crate) struct Index {
+    cluster: Cluster,
+    objects: Reading<String, IngressSourcePreserve>,
+    services: Reading<Key, cluster::Service>,
+    endpoints: Endpoints,
+    nodes: Reading<String, cluster::Node>,
+    reports: Reading<String, cluster::Report>,
+    daemon_sets: Reading<Key, cluster::DaemonSet>,
+    agent_pods: Reading<Key, cluster::Pod>,
+    kube_proxies: BTreeMap<Key, Followed>,
+    /// What reports share.
+    acknowledged: Vec<Arc<BTreeMap<String, i64>>>,
+}
+
+impl Index {
+    /// Knows nothing yet; `readiness` waits for each kind.
+    pub(crate) fn new(readiness: &Readiness) -> Self {
+        let pending = |name| Some(readiness.register(name));
+        Self {
+            cluster: Cluster::default(),
+            objects: Reading::new(pending("ingresssourcepreserves")),
+            services: Reading::new(pending("services")),
+            endpoints: Endpoints::new(pending("endpointslices")),
+            nodes: Reading::new(pending("nodes")),
+            reports: Reading::new(pending("ingresssourcenodes")),
+            daemon_sets: Reading::new(pending("daemonsets")),
+            agent_pods: Reading::new(pending("pods")),
+            kube_proxies: BTreeMap::new(),
+            acknowledged: Vec::new(),
+        }
+    }
+
+    /// What is known. It is the whole only when `is_whole` says so.
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Whether everything has been read whole, so that what is not there does not exist.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.missing().is_empty()
+    }
+
+    /// What has not been read whole yet.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let kinds = [
+            ("ingresssourcepreserves", self.objects.is_whole()),
+            ("services", self.services.is_whole()),
+            ("endpointslices", self.endpoints.is_whole()),
+            ("nodes", self.nodes.is_whole()),
+            ("ingresssourcenodes", self.reports.is_whole()),
+            ("daemonsets", self.daemon_sets.is_whole()),
+            ("pods of the agents", self.agent_pods.is_whole()),
+        ];
+        let kinds = kinds.into_iter().filter(|(_, whole)| !whole).map(|(name, _)| name.to_owned());
+        let proxies = self.kube_proxies.iter().filter(|(_, followed)| !followed.is_whole());
+        kinds.chain(proxies.map(|(set, _)| format!("pods and configuration of {set}"))).collect()
+    }
+
+    /// Folds an update in.
+    pub(crate) fn take(&mut self, update: Update) -> News {
+        let cluster = &mut self.cluster;
+        match update {
+            Update::Objects(event) => {
+                let told = told(*event, ResourceExt::name_any, |object| Some(slim(object)));
+                self.objects.take(&mut cluster.objects, told)
+            }
+            Update::Services(event) => {
+                let told = told(*event, service_key, |object| Some(observe::service(&object)));
+                self.services.take(&mut cluster.services, told)
+            }
+            Update::Slices(event) => self.endpoints.take(&mut cluster.endpoints, *event),
+            Update::Nodes(event) => {
+                let told = told(*event, ResourceExt::name_any, |object| Some(observe::node(&object)));
+                self.nodes.take(&mut cluster.nodes, told)
+            }
+            Update::Reports(event) => {
+                let known = &mut self.acknowledged;
+                let told =
+                    told(*event, ResourceExt::name_any, |object| Some(observe::report(&object, known)));
+                self.reports.take(&mut cluster.reports, told)
+            }
+            Update::DaemonSets(event) => {
+                let told = told(*event, daemon_set_key, |object| observe::daemon_set(&object));
+                self.daemon_sets.take(&mut cluster.daemon_sets, told)
+            }
+            Update::AgentPods(event) => {
+                let others = &self.kube_proxies;
+                let told = told(*event, pod_key, |object| observe::pod(&object));
+                self.agent_pods.take_among(&mut cluster.pods, told, |key, pod| {
+                    !others.contains_key(&Key::new(&*key.namespace, &*pod.daemon_set))
+                })
+            }
+            Update::KubeProxyPods(set, event) => {
+                let Some(followed) = self.kube_proxies.get_mut(&set) else { return News::Nothing };
+                followed.take_pods(&set, &mut cluster.pods, *event)
+            }
+            Update::Configurations(set, configurations) => {
+                let Some(followed) = self.kube_proxies.get_mut(&set) else { return News::Nothing };
+                if followed.configurations.as_ref() == Some(&configurations) {
+                    return News::Nothing;
+                }
+                followed.configurations = Some(configurations);
+                self.gather_configurations();
+                News::Facts
+            }
+        }
+    }
+
+    /// Folds the answer to a write in, unless the watch has already told of it, or of what came after it.
+    pub(crate) fn take_answer(&mut self, answer: Answer) -> News {
+        let cluster = &mut self.cluster;
+        match answer {
+            Answer::Object(object) => {
+                // The answer to taking the last finalizer is the object as it was; it is gone.
+                let gone = object.metadata.deletion_timestamp.is_some() && object.finalizers().is_empty();
+                let (name, fact) = (object.name_any(), slim(*object));
+                self.objects.take_answer(&mut cluster.objects, name, fact, gone)
+            }
+            Answer::Service(object) => {
+                let (key, fact) = (service_key(&object), observe::service(&object));
+                self.services.take_answer(&mut cluster.services, key, fact, false)
+            }
+            Answer::Node(object) => {
+                let (name, fact) = (object.name_any(), observe::node(&object));
+                self.nodes.take_answer(&mut cluster.nodes, name, fact, false)
+            }
+            Answer::DaemonSet(object) => {
+                let Some(fact) = observe::daemon_set(&object) else { return News::Nothing };
+                self.daemon_sets.take_answer(&mut cluster.daemon_sets, daemon_set_key(&object), fact, false)
+            }
+            Answer::Gone { resource: Resource::DaemonSet, key, uid } => {
+                reading::remove(&mut cluster.daemon_sets, &key, |set| set.identity.uid == uid)
+            }
+            Answer::Gone { resource: Resource::NodeReport, key, uid } => {
+                reading::remove(&mut cluster.reports, &key.name, |report| report.identity.uid == uid)
+            }
+            // Nothing else is ever deleted.
+            Answer::Gone { .. } => News::Nothing,
+        }
+    }
+
+    /// The version of an object that is known.
+    pub(crate) fn version(&self, resource: Resource, key: &Key) -> Option<&str> {
+        let cluster = &self.cluster;
+        match resource {
+            Resource::Service => cluster.services.get(key).map(|service| &*service.identity.version),
+            Resource::Node => cluster.nodes.get(&key.name).map(|node| &*node.identity.version),
+            Resource::DaemonSet => cluster.daemon_sets.get(key).map(|set| &*set.identity.version),
+            Resource::NodeReport => cluster.reports.get(&key.name).map(|report| &*report.identity.version),
+            Resource::Preserve | Resource::PreserveStatus => {
+                cluster.objects.get(&key.name)?.metadata.resource_version.as_deref()
+            }
+        }
+    }
+
+    /// The kube-proxies there are, and what has to be read of each besides its DaemonSet.
+    pub(crate) fn sources(&self) -> BTreeMap<Key, Source> {
+        kube_proxy::sources(&self.cluster)
+    }
+
+    /// Waits for the pods and the configuration of a kube-proxy. Pods that are known of it stay until they are read anew.
+    pub(crate) fn follow(&mut self, set: Key) {
+        self.kube_proxies.entry(set).or_default().begin();
+    }
+
+    /// A kube-proxy is no more.
+    pub(crate) fn forget(&mut self, set: &Key) {
+        self.kube_proxies.remove(set);
+        self.cluster.pods.retain(|key, pod| !kube_proxy::is_of(set, key, pod));
+        self.gather_configurations();
+    }
+
+    fn gather_configurations(&mut self) {
+        let all = self.kube_proxies.values().filter_map(|followed| followed.configurations.as_ref());
+        self.cluster.configurations =
+            all.flatten().map(|(map, files)| (map.clone(), files.clone())).collect();
+    }
+}
+
+/// An object without what the API server keeps about its writers.
+fn slim(mut object: IngressSourcePreserve) -> IngressSourcePreserve {
+    object.metadata.managed_fields = None;
+    if let Some(annotations) = &mut object.metadata.annotations {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    }
+    object
+}
+
+fn service_key(object: &Service) -> Key {
+    observe::key(&object.metadata)
+}
+
+fn daemon_set_key(object: &DaemonSet) -> Key {
+    observe::key(&object.metadata)
+}
+
+fn pod_key(object: &Pod) -> Key {
+    observe::key(&object.metadata)
+}

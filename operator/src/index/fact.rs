@@ -1,0 +1,143 @@
+//! What the index asks of a fact: which version of its object it is from, and whether a newer one says the same.
+
+use isp_api::IngressSourcePreserve;
+use isp_plan::cluster::{DaemonSet, Identity, Node, Pod, Report, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::News;
+
+/// A fact about an object.
+pub(super) trait Fact {
+    /// The version of the object, where it is kept. Versions of one kind can be compared.
+    fn version(&self) -> Option<u64>;
+
+    /// What is new about it after another.
+    fn news_after(&self, before: &Self) -> News;
+}
+
+/// A version as a number; the API server promises no more than that newer ones are greater.
+pub(super) fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
+}
+
+fn judge(same_version: bool, same_facts: bool) -> News {
+    match (same_version, same_facts) {
+        (true, true) => News::Nothing,
+        (false, true) => News::Version,
+        (_, false) => News::Facts,
+    }
+}
+
+fn judge_identity(now: &Identity, before: &Identity, same_facts: bool) -> News {
+    judge(now.version == before.version, now.uid == before.uid && same_facts)
+}
+
+impl Fact for IngressSourcePreserve {
+    fn version(&self) -> Option<u64> {
+        number(self.metadata.resource_version.as_deref()?)
+    }
+
+    fn news_after(&self, before: &Self) -> News {
+        let unversioned = |object: &Self| ObjectMeta { resource_version: None, ..object.metadata.clone() };
+        judge(
+            self.metadata.resource_version == before.metadata.resource_version,
+            self.spec == before.spec
+                && self.status == before.status
+                && unversioned(self) == unversioned(before),
+        )
+    }
+}
+
+impl Fact for Service {
+    fn version(&self) -> Option<u64> {
+        number(&self.identity.version)
+    }
+
+    fn news_after(&self, before: &Self) -> News {
+        let Self {
+            identity,
+            labels,
+            record,
+            exposed,
+            balanced,
+            policy,
+            health_check_node_port,
+            addresses,
+            owners,
+            last_applied,
+            deleting,
+        } = self;
+        let same = *labels == before.labels
+            && *record == before.record
+            && *exposed == before.exposed
+            && *balanced == before.balanced
+            && *policy == before.policy
+            && *health_check_node_port == before.health_check_node_port
+            && *addresses == before.addresses
+            && *owners == before.owners
+            && *last_applied == before.last_applied
+            && *deleting == before.deleting;
+        judge_identity(identity, &before.identity, same)
+    }
+}
+
+impl Fact for Node {
+    fn version(&self) -> Option<u64> {
+        number(&self.identity.version)
+    }
+
+    /// Kubelets write the status of their node all the time, mostly to say that nothing changed.
+    fn news_after(&self, before: &Self) -> News {
+        let Self { identity, labels, ready, pool, handover, failure } = self;
+        let same = *labels == before.labels
+            && *ready == before.ready
+            && *pool == before.pool
+            && *handover == before.handover
+            && *failure == before.failure;
+        judge_identity(identity, &before.identity, same)
+    }
+}
+
+impl Fact for Report {
+    fn version(&self) -> Option<u64> {
+        number(&self.identity.version)
+    }
+
+    fn news_after(&self, before: &Self) -> News {
+        let Self { identity, pool, connected, acknowledged } = self;
+        let same =
+            *pool == before.pool && *connected == before.connected && *acknowledged == before.acknowledged;
+        judge_identity(identity, &before.identity, same)
+    }
+}
+
+impl Fact for DaemonSet {
+    fn version(&self) -> Option<u64> {
+        number(&self.identity.version)
+    }
+
+    /// Its status counts pods, which are followed themselves.
+    fn news_after(&self, before: &Self) -> News {
+        let Self { identity, object, owners, affinity_applied, record } = self;
+        let (now, was) = (&object.metadata, &before.object.metadata);
+        let same = object.spec == before.object.spec
+            && now.labels == was.labels
+            && now.annotations == was.annotations
+            && now.deletion_timestamp == was.deletion_timestamp
+            && *owners == before.owners
+            && *affinity_applied == before.affinity_applied
+            && *record == before.record;
+        judge_identity(identity, &before.identity, same)
+    }
+}
+
+impl Fact for Pod {
+    /// Pods are only watched, never written.
+    fn version(&self) -> Option<u64> {
+        None
+    }
+
+    fn news_after(&self, before: &Self) -> News {
+        judge(true, self == before)
+    }
+}

@@ -1,0 +1,180 @@
+//! What the operator counts. Labels are closed sets: names of objects are in logs and Events.
+
+mod calls;
+mod gauges;
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use isp_plan::Action;
+use isp_plan::action::NodeStep;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+pub(crate) use self::calls::Call;
+use self::gauges::{ByPhase, ByState};
+
+#[cfg(test)]
+mod tests;
+
+/// What became of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelValue)]
+pub(crate) enum Outcome {
+    Done,
+    /// The object has changed meanwhile.
+    Stale,
+    /// The object is not there any more.
+    Gone,
+    /// The API server has too much to do.
+    Throttled,
+    ServerError,
+    Unreachable,
+    TimedOut,
+    /// For lack of rights, or because it is not valid.
+    Refused,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByAction {
+    action: &'static str,
+    outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+enum Direction {
+    /// To the agent.
+    Over,
+    /// To the cluster's kube-proxy.
+    Back,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+enum Ending {
+    Done,
+    /// The agent missed its deadline.
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByHandover {
+    direction: Direction,
+    outcome: Ending,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByDirection {
+    direction: Direction,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    actions: Family<ByAction, Counter>,
+    handovers: Family<ByHandover, Counter>,
+    handover_duration: Family<ByDirection, Histogram, fn() -> Histogram>,
+    plan_duration: Histogram,
+    calls: Family<Call, Counter>,
+    leader: Gauge,
+    nodes: Family<ByState, Gauge>,
+    objects: Family<ByPhase, Gauge>,
+    services_without_ingress_endpoint: Gauge,
+    events_dropped: Counter<u64, AtomicU64>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            actions: Family::default(),
+            handovers: Family::default(),
+            // From half a second to a quarter of an hour.
+            handover_duration: Family::new_with_constructor(|| {
+                Histogram::new(exponential_buckets(0.5, 2.0, 12))
+            }),
+            // From a tenth of a millisecond to three seconds.
+            plan_duration: Histogram::new(exponential_buckets(0.0001, 2.0, 16)),
+            calls: Family::default(),
+            leader: Gauge::default(),
+            nodes: Family::default(),
+            objects: Family::default(),
+            services_without_ingress_endpoint: Gauge::default(),
+            events_dropped: Counter::default(),
+        }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("isp_operator");
+        registry.register("actions", "Actions, by kind and by what became of them", self.actions.clone());
+        registry.register("handovers", "Handovers of nodes that have ended", self.handovers.clone());
+        registry.register_with_unit(
+            "handover_duration",
+            "From the beginning to the end of the handover of a node",
+            Unit::Seconds,
+            self.handover_duration.clone(),
+        );
+        registry.register_with_unit(
+            "plan_duration",
+            "How long it took to decide what to do",
+            Unit::Seconds,
+            self.plan_duration.clone(),
+        );
+        registry.register("api_calls", "Requests to the API server", self.calls.clone());
+        registry.register("leader", "Whether this replica acts", self.leader.clone());
+        registry.register(
+            "nodes",
+            "Nodes by where they are between kube-proxy and agent",
+            self.nodes.clone(),
+        );
+        registry.register("objects", "IngressSourcePreserves by phase", self.objects.clone());
+        registry.register(
+            "services_without_ingress_endpoint",
+            "Preserved Services without a ready endpoint on an ingress node",
+            self.services_without_ingress_endpoint.clone(),
+        );
+        registry.register(
+            "events_dropped",
+            "Events that were not published, because there were too many at once",
+            self.events_dropped.clone(),
+        );
+    }
+
+    pub(crate) fn action(&self, action: &Action, outcome: Outcome) {
+        self.actions.get_or_create(&ByAction { action: action.kind(), outcome }).inc();
+    }
+
+    /// Counts the end of a handover, if the action was one, `age` after it began.
+    pub(crate) fn handover(&self, action: &Action, age: Option<Duration>) {
+        let Action::ShapeNode { step, .. } = action else { return };
+        let (direction, outcome) = match step {
+            NodeStep::HandedOver => (Direction::Over, Ending::Done),
+            NodeStep::RollBack => (Direction::Over, Ending::Failed),
+            NodeStep::HandedBack => (Direction::Back, Ending::Done),
+            NodeStep::HandOver | NodeStep::HandBack | NodeStep::Release => return,
+        };
+        self.handovers.get_or_create(&ByHandover { direction, outcome }).inc();
+        if let (Ending::Done, Some(age)) = (outcome, age) {
+            self.handover_duration.get_or_create(&ByDirection { direction }).observe(age.as_secs_f64());
+        }
+    }
+
+    pub(crate) fn planned(&self, duration: Duration) {
+        self.plan_duration.observe(duration.as_secs_f64());
+    }
+
+    pub(crate) fn call(&self, call: &Call) {
+        self.calls.get_or_create(call).inc();
+    }
+
+    pub(crate) fn leads(&self, leads: bool) {
+        self.leader.set(leads.into());
+    }
+
+    pub(crate) fn event_dropped(&self) {
+        self.events_dropped.inc();
+    }
+}

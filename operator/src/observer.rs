@@ -1,0 +1,164 @@
+//! Keeps the index current: one watch for each kind, and for each kube-proxy one of its pods and a look at its
+//! configuration. At rest it asks the API server for nothing but its watches.
+
+mod configuration;
+mod events;
+
+use std::collections::BTreeMap;
+
+use futures_util::stream::{BoxStream, SelectAll};
+use futures_util::{Stream, StreamExt};
+use isp_api::names::{AGENT_NAME, NAME_LABEL};
+use isp_plan::Key;
+use isp_runtime::readiness::{Pending, Readiness};
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use tokio::sync::oneshot;
+use tracing::info;
+
+pub(crate) use self::events::events;
+use crate::index::{Answer, Index, News, Source, Update};
+
+/// How many objects a page of a list has: full objects are in memory a page at a time.
+const PAGE: u32 = 100;
+/// An agent's report has an entry for each IngressSourcePreserve.
+const PAGE_OF_REPORTS: u32 = 20;
+/// How long a watch lasts. A connection that is dead without a word is noticed soon after.
+pub(crate) const WATCH_SECONDS: u32 = 60;
+
+/// See the module.
+pub(crate) struct Observer {
+    client: Client,
+    index: Index,
+    updates: SelectAll<BoxStream<'static, Update>>,
+    followed: BTreeMap<Key, Following>,
+    /// Until the kube-proxies have been read too.
+    pending: Option<Pending>,
+}
+
+/// What is read of a kube-proxy. Its readings end when this is dropped.
+struct Following {
+    source: Source,
+    _pods: oneshot::Sender<()>,
+    _configuration: oneshot::Sender<()>,
+}
+
+impl Observer {
+    pub(crate) fn new(client: Client, readiness: &Readiness) -> Self {
+        let mut updates = SelectAll::new();
+        let all = |client: &Client| (client.clone(), config());
+        updates.push(watch_all(all(&client), Update::Objects));
+        updates.push(watch_all(all(&client), Update::Services));
+        updates.push(watch_all(all(&client), Update::Slices));
+        updates.push(watch_all(all(&client), Update::Nodes));
+        let reports = config().page_size(PAGE_OF_REPORTS);
+        updates.push(watch_all((client.clone(), reports), Update::Reports));
+        updates.push(watch_all(all(&client), Update::DaemonSets));
+        let agents = config().labels(&format!("{NAME_LABEL}={AGENT_NAME}"));
+        updates.push(watch_all((client.clone(), agents), Update::AgentPods));
+        Self {
+            index: Index::new(readiness),
+            updates,
+            followed: BTreeMap::new(),
+            pending: Some(readiness.register("kube-proxy")),
+            client,
+        }
+    }
+
+    /// What is known.
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Waits for the next update and folds it in. Safe to use in `select!`.
+    pub(crate) async fn next(&mut self) -> News {
+        let Some(update) = self.updates.next().await else {
+            // Watches have no end.
+            return std::future::pending().await;
+        };
+        let about_daemon_sets = matches!(update, Update::DaemonSets(_));
+        let news = self.index.take(update);
+        if about_daemon_sets && news == News::Facts {
+            self.follow_kube_proxies();
+        }
+        if self.pending.is_some() && self.index.is_whole() {
+            self.pending = None;
+        }
+        news
+    }
+
+    /// Folds in what a write was answered with.
+    pub(crate) fn take_answer(&mut self, answer: Answer) -> News {
+        let about_daemon_sets = matches!(answer, Answer::DaemonSet(_) | Answer::Gone { .. });
+        let news = self.index.take_answer(answer);
+        if about_daemon_sets && news == News::Facts {
+            self.follow_kube_proxies();
+        }
+        news
+    }
+
+    fn follow_kube_proxies(&mut self) {
+        let sources = self.index.sources();
+        let gone: Vec<Key> = self.followed.keys().filter(|set| !sources.contains_key(set)).cloned().collect();
+        for set in gone {
+            info!(daemon_set = %set, "this kube-proxy is gone");
+            self.followed.remove(&set);
+            self.index.forget(&set);
+        }
+        for (set, source) in sources {
+            let before = self.followed.remove(&set);
+            let following = match before {
+                Some(before) if before.source == source => before,
+                Some(before) if before.source.selector == source.selector => {
+                    Following { _configuration: self.read_configuration(&set, &source), source, ..before }
+                }
+                _ => {
+                    info!(daemon_set = %set, selector = source.selector, "following this kube-proxy");
+                    self.index.follow(set.clone());
+                    Following {
+                        _pods: self.watch_pods(&set, &source),
+                        _configuration: self.read_configuration(&set, &source),
+                        source,
+                    }
+                }
+            };
+            self.followed.insert(set, following);
+        }
+    }
+
+    fn watch_pods(&mut self, set: &Key, source: &Source) -> oneshot::Sender<()> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &set.namespace);
+        let set = set.clone();
+        let pods = events(api, config().labels(&source.selector));
+        self.add(pods.map(move |event| Update::KubeProxyPods(set.clone(), Box::new(event))))
+    }
+
+    fn read_configuration(&mut self, set: &Key, source: &Source) -> oneshot::Sender<()> {
+        let set = set.clone();
+        let read = configuration::read(self.client.clone(), set.namespace.clone(), source.maps.clone());
+        self.add(read.map(move |found| Update::Configurations(set.clone(), found)))
+    }
+
+    /// Adds updates until what is returned is dropped.
+    fn add(&mut self, updates: impl Stream<Item = Update> + Send + 'static) -> oneshot::Sender<()> {
+        let (sender, dropped) = oneshot::channel();
+        self.updates.push(updates.take_until(dropped).boxed());
+        sender
+    }
+}
+
+/// How everything is watched.
+pub(crate) fn config() -> watcher::Config {
+    watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS)
+}
+
+fn watch_all<K>(
+    (client, config): (Client, watcher::Config),
+    update: fn(Box<watcher::Event<K>>) -> Update,
+) -> BoxStream<'static, Update>
+where
+    K: events::Watched,
+{
+    events(Api::all(client), config).map(move |event| update(Box::new(event))).boxed()
+}

@@ -1,0 +1,71 @@
+//! What a kube-proxy is configured by, read once: it reads it itself only when it starts. A `ConfigMap` that cannot be read counts
+//! as empty, so that nothing waits for it, and is tried again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures_util::{Stream, stream};
+use isp_plan::{Key, observe};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use crate::backoff::Backoff;
+use crate::index::Configurations;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Reads them until all could be read; each attempt gives what is known then.
+pub(super) fn read(
+    client: Client,
+    namespace: String,
+    maps: BTreeSet<String>,
+) -> impl Stream<Item = Configurations> + Send {
+    let api: Api<ConfigMap> = Api::namespaced(client, &namespace);
+    let begin = Reading { api, namespace, left: maps, found: BTreeMap::new(), backoff: Backoff::default() };
+    stream::unfold(Some(begin), |reading| async {
+        let mut reading = reading?;
+        if reading.backoff.has_failed() {
+            sleep(reading.backoff.delay()).await;
+        }
+        reading.attempt().await;
+        let found = reading.found.clone();
+        Some((found, (!reading.left.is_empty()).then_some(reading)))
+    })
+}
+
+struct Reading {
+    api: Api<ConfigMap>,
+    namespace: String,
+    left: BTreeSet<String>,
+    found: Configurations,
+    backoff: Backoff,
+}
+
+impl Reading {
+    async fn attempt(&mut self) {
+        for name in std::mem::take(&mut self.left) {
+            let key = Key::new(&*self.namespace, &*name);
+            let failure = match timeout(DEADLINE, self.api.get(&name)).await {
+                Ok(Ok(map)) => {
+                    self.found.insert(key, observe::configuration(&map));
+                    continue;
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("no answer within {} s", DEADLINE.as_secs()),
+            };
+            if self.backoff.has_failed() {
+                debug!(config_map = %key, error = failure, "this ConfigMap of kube-proxy still cannot be read");
+            } else {
+                warn!(config_map = %key, error = failure, "a ConfigMap of kube-proxy cannot be read; it is tried again");
+            }
+            self.found.insert(key, BTreeMap::new());
+            self.left.insert(name);
+        }
+        if self.left.is_empty() {
+            return;
+        }
+        self.backoff.fail();
+    }
+}

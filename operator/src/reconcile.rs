@@ -1,0 +1,269 @@
+//! The loop: wait for a change, plan, carry the plan out, plan again, until there is nothing left to do.
+//!
+//! Everything it needs to know is in the index, and everything it decides is in the plan, so it can stop and start anywhere.
+//! Only the replica that leads plans and acts; the others keep their index warm.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use isp_plan::action::Resource;
+use isp_plan::{Action, Cluster, Key, Settings, plan};
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{debug, info, warn};
+
+use crate::act::{Failure, carry_out};
+use crate::events::Notices;
+use crate::holds::{Holds, Until};
+use crate::index::{Answer, News};
+use crate::lease::Leadership;
+use crate::metrics::{Metrics, Outcome};
+use crate::observer::Observer;
+use crate::pace::Pace;
+
+/// How many actions are under way at a time.
+const AT_ONCE: usize = 8;
+/// How old a plan may be when an action of it begins. What has not begun by then is planned anew.
+const FRESH: Duration = Duration::from_secs(1);
+/// A plan that asks to be made again at once is made again after this time.
+const SOONEST_WAKE: Duration = Duration::from_millis(100);
+
+/// What a turn of the loop came to.
+pub(crate) enum Turn {
+    /// Something was read, began or ended.
+    Went,
+    /// A plan was made.
+    Planned,
+    /// An action was carried out.
+    Did(Action),
+    /// An action failed.
+    Failed(Action, Failure),
+}
+
+/// What the loop is made of.
+pub(crate) struct Parts {
+    pub(crate) client: Client,
+    pub(crate) settings: Settings,
+    pub(crate) observer: Observer,
+    pub(crate) leadership: Leadership,
+    pub(crate) notices: Notices,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+type Ended = (Action, Result<Answer, Failure>);
+
+/// See the module.
+pub(crate) struct Reconciler {
+    parts: Parts,
+    pace: Pace,
+    holds: Holds,
+    /// What is left to begin of the last plan, and when that was made.
+    to_begin: VecDeque<Action>,
+    planned: Instant,
+    under_way: FuturesUnordered<BoxFuture<'static, Ended>>,
+    /// Whether the last plan left nothing to do or to wait for.
+    at_rest: bool,
+    /// The kinds of failure that have been complained about since something last worked.
+    complained: BTreeSet<Outcome>,
+}
+
+impl Reconciler {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            pace: Pace::default(),
+            holds: Holds::default(),
+            to_begin: VecDeque::new(),
+            planned: Instant::now(),
+            under_way: FuturesUnordered::new(),
+            at_rest: false,
+            complained: BTreeSet::new(),
+        }
+    }
+
+    /// What is known of the cluster, if it has been read whole.
+    pub(crate) fn cluster(&self) -> Option<&Cluster> {
+        let index = self.parts.observer.index();
+        index.is_whole().then(|| index.cluster())
+    }
+
+    /// What has not been read whole yet.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.parts.observer.index().missing()
+    }
+
+    /// What failed last time, and why.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.holds.reasons()
+    }
+
+    /// Whether the last plan left nothing to do or to wait for, and nothing has changed since.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.at_rest
+    }
+
+    /// The image of the agents, where it was not known at the start.
+    pub(crate) fn set_agent_image(&mut self, image: String) {
+        self.parts.settings.agent_image = image;
+    }
+
+    /// One turn. Safe to use in `select!`: what is under way goes on with the next one.
+    pub(crate) async fn turn(&mut self) -> Turn {
+        self.begin();
+        let now = Instant::now();
+        let due = if self.under_way.is_empty() { self.due(now) } else { None };
+        tokio::select! {
+            news = self.parts.observer.next() => self.hear(news),
+            Some((action, result)) = self.under_way.next() => return self.end(action, result),
+            () = self.parts.leadership.changed() => self.leadership_changed(),
+            () = sleep_until(due.unwrap_or(now)), if due.is_some() => {
+                self.plan();
+                return Turn::Planned;
+            }
+        }
+        Turn::Went
+    }
+
+    /// Lets what is under way end, but begins nothing more.
+    pub(crate) async fn wind_down(&mut self, grace: Duration) {
+        self.to_begin.clear();
+        let all = async { while self.under_way.next().await.is_some() {} };
+        if timeout(grace, all).await.is_err() {
+            debug!("requests that had no answer yet are given up");
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        if news == News::Facts || (news == News::Version && self.holds.await_news()) {
+            self.pace.changed(Instant::now());
+            self.at_rest = false;
+        }
+    }
+
+    fn leadership_changed(&mut self) {
+        self.to_begin.clear();
+        self.under_way.clear();
+        self.holds = Holds::default();
+        self.at_rest = false;
+        self.pace.hurry();
+    }
+
+    fn due(&self, now: Instant) -> Option<Instant> {
+        [self.pace.due(now), self.holds.next(now)].into_iter().flatten().min()
+    }
+
+    fn plan(&mut self) {
+        let now = Instant::now();
+        let index = self.parts.observer.index();
+        self.parts.metrics.cluster(index.cluster());
+        if !self.parts.leadership.leads() || !index.is_whole() {
+            self.pace.planned(now, None);
+            return;
+        }
+        let time = Timestamp::now();
+        let decided = plan(index.cluster(), &self.parts.settings, time);
+        self.parts.metrics.planned(now.elapsed());
+        debug!(actions = decided.actions.len(), notices = decided.notices.len(), "planned");
+        self.parts.notices.say(decided.notices);
+        self.holds.retain(&decided.actions);
+        let wake = decided.wake.map(|wake| {
+            let wait = Duration::try_from(wake.duration_since(time)).unwrap_or_default();
+            now + wait.max(SOONEST_WAKE)
+        });
+        self.at_rest = decided.actions.is_empty() && wake.is_none();
+        let allowed = |action: &Action| {
+            let version = || {
+                let (resource, key) = object(action);
+                index.version(resource, &key)
+            };
+            self.holds.allow(action, version, now)
+        };
+        self.to_begin = decided.actions.into_iter().filter(allowed).collect();
+        self.planned = now;
+        self.pace.planned(now, wake);
+    }
+
+    fn begin(&mut self) {
+        if self.to_begin.is_empty() {
+            return;
+        }
+        if !self.parts.leadership.leads() {
+            self.to_begin.clear();
+            return;
+        }
+        if self.planned.elapsed() > FRESH {
+            self.to_begin.clear();
+            self.pace.hurry();
+        }
+        while self.under_way.len() < AT_ONCE
+            && let Some(action) = self.to_begin.pop_front()
+        {
+            let (client, write) = (self.parts.client.clone(), action.write());
+            self.under_way.push(Box::pin(async { (action, carry_out(client, write).await) }));
+        }
+    }
+
+    fn end(&mut self, action: Action, result: Result<Answer, Failure>) -> Turn {
+        self.at_rest = false;
+        match result {
+            Ok(answer) => {
+                info!(action = action.kind(), object = action.target(), "done");
+                self.parts.metrics.action(&action, Outcome::Done);
+                self.parts.metrics.handover(&action, self.handover_age(&action));
+                self.parts.observer.take_answer(answer);
+                self.holds.succeed(&action);
+                self.complained.clear();
+                self.pace.hurry();
+                Turn::Did(action)
+            }
+            Err(failure) => {
+                self.parts.metrics.action(&action, failure.outcome);
+                self.complain(&action, &failure);
+                let until = if matches!(failure.outcome, Outcome::Stale | Outcome::Gone) {
+                    let (resource, key) = object(&action);
+                    Until::News(self.parts.observer.index().version(resource, &key).map(str::to_owned))
+                } else {
+                    Until::Time
+                };
+                self.holds.fail(&action, until, &failure.reason, Instant::now());
+                Turn::Failed(action, failure)
+            }
+        }
+    }
+
+    /// How long the node of an action has been going over or back.
+    fn handover_age(&self, action: &Action) -> Option<Duration> {
+        let Action::ShapeNode { node, .. } = action else { return None };
+        let handover = self.parts.observer.index().cluster().nodes.get(node)?.handover.as_ref()?;
+        Duration::try_from(Timestamp::now().duration_since(handover.started)).ok()
+    }
+
+    /// What is nobody's fault is not worth a line; the rest is, once.
+    fn complain(&mut self, action: &Action, failure: &Failure) {
+        let (kind, object) = (action.kind(), action.target());
+        let Failure { outcome, reason } = failure;
+        let first = match outcome {
+            Outcome::Done | Outcome::Stale | Outcome::Gone => false,
+            Outcome::Refused => !self.holds.has_failed(action),
+            Outcome::Throttled | Outcome::ServerError | Outcome::Unreachable | Outcome::TimedOut => {
+                self.complained.insert(*outcome)
+            }
+        };
+        if first {
+            warn!(action = kind, object, ?outcome, reason, "an action failed; it is tried again");
+        } else {
+            debug!(action = kind, object, ?outcome, reason, "an action failed");
+        }
+    }
+}
+
+/// The object that an action is done to.
+fn object(action: &Action) -> (Resource, Key) {
+    let write = action.write();
+    (write.resource, Key::new(write.namespace.unwrap_or_default(), write.name))
+}

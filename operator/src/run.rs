@@ -1,0 +1,86 @@
+//! `operator run`: puts the parts together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use isp_plan::Settings;
+use isp_runtime::admin::{Admin, AdminError};
+use isp_runtime::readiness::Readiness;
+use isp_runtime::shutdown::{Shutdown, SignalError, Tasks, TasksError};
+use prometheus_client::registry::Registry;
+use thiserror::Error;
+use tokio::sync::oneshot;
+use tracing::info;
+
+use crate::cli::{LeaseArgsError, RunArgs};
+use crate::client::{ClientError, connect};
+use crate::events::Notices;
+use crate::lease::Keeper;
+use crate::metrics::Metrics;
+use crate::observer::Observer;
+use crate::reconcile::{Parts, Reconciler};
+
+/// How long the end may take: what is under way ends, then the Lease is given back.
+const GRACE: Duration = Duration::from_secs(8);
+const WIND_DOWN: Duration = Duration::from_secs(3);
+
+/// Why the operator cannot run.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum RunError {
+    #[error(transparent)]
+    Lease(#[from] LeaseArgsError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    #[error(transparent)]
+    Signal(#[from] SignalError),
+    #[error(transparent)]
+    Tasks(#[from] TasksError),
+}
+
+/// Runs until a signal ends it.
+pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
+    let shutdown = Shutdown::on_signals()?;
+    let (timing, identity) = (arguments.lease.timing()?, arguments.lease.identity()?);
+    let readiness = Readiness::default();
+    let (metrics, mut registry) = (Arc::new(Metrics::default()), Registry::default());
+    metrics.register(&mut registry);
+    let client = connect(metrics.clone()).await?;
+    let keeper =
+        Keeper::new(client.clone(), &arguments.lease.namespace, identity.clone(), timing, metrics.clone());
+    let (notices, publisher) = Notices::new(client.clone(), identity.clone(), metrics.clone());
+    let reconciler = Reconciler::new(Parts {
+        observer: Observer::new(client.clone(), &readiness),
+        leadership: keeper.leadership(),
+        settings: Settings { agent_image: arguments.agent_image, cleanup: false },
+        client,
+        notices,
+        metrics,
+    });
+    let admin = Admin::bind(arguments.admin).await?;
+    info!(identity, namespace = arguments.lease.namespace, "started");
+
+    let (idle, is_idle) = oneshot::channel::<()>();
+    let mut tasks = Tasks::new(shutdown.clone());
+    tasks.spawn("admin", admin.serve(Arc::new(registry), readiness, shutdown.clone()));
+    let end = shutdown.clone();
+    tasks.spawn("events", publisher.run(async move { end.requested().await }));
+    tasks.spawn("reconcile", reconcile(reconciler, shutdown, idle));
+    // The Lease goes when nothing is under way any more.
+    tasks.spawn("lease", keeper.run(async { drop(is_idle.await) }));
+    Ok(tasks.finish(GRACE).await?)
+}
+
+/// Acts until the end is asked for. Dropping `idle` says that nothing is under way any more.
+async fn reconcile(mut reconciler: Reconciler, shutdown: Shutdown, idle: oneshot::Sender<()>) {
+    loop {
+        tokio::select! {
+            _ = reconciler.turn() => {}
+            () = shutdown.requested() => break,
+        }
+    }
+    reconciler.wind_down(WIND_DOWN).await;
+    drop(idle);
+}

@@ -1,0 +1,10 @@
+//! The operator as it is installed and run: real processes against a real API server.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod cleanup;
+mod harness;
+mod lease;
+mod manifests;
+mod reconcile;
+mod way;

@@ -1,0 +1,106 @@
+//! The cluster's kube-proxy, with and without a node affinity of its own.
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::made::{configuration, daemon_set};
+use crate::services::make;
+
+fn terms() -> Value {
+    json!([
+        {"matchExpressions": [{"key": "kind", "operator": "Exists"}]},
+        {"matchExpressions": [{"key": "never", "operator": "Exists"}]},
+    ])
+}
+
+async fn cluster() -> Cluster {
+    let nodes = [
+        ("edge", json!({"ingress": "", "kind": "edge"})),
+        ("work-1", json!({"kind": "work"})),
+        ("work-2", json!({"kind": "work"})),
+    ];
+    let cluster = Cluster::start(&nodes).await;
+    cluster.create(&configuration(), "kubeadm").await;
+    cluster
+}
+
+fn spec(force: bool) -> Value {
+    json!({
+        "ingressNodes": {"selector": {"matchLabels": {"ingress": ""}}},
+        "services": [{"namespace": "web", "name": "web"}],
+        "conflictPolicy": if force { "Force" } else { "Report" },
+    })
+}
+
+fn requirements(state: &Value) -> Vec<String> {
+    let required = &state["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    required["nodeSelectorTerms"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|term| term["matchExpressions"].to_string())
+        .collect()
+}
+
+async fn on_and_off(set: &Value, cluster: &Cluster, force: bool) -> (Value, Value) {
+    make(cluster, "web").await;
+    let before = cluster.state(set).await;
+    let stand_in = cluster.stand_in();
+    cluster.preserve("web", spec(force)).await;
+    cluster.wait_for("web", "Ready", "True").await;
+    let kept_off = requirements(&cluster.state(set).await);
+    assert!(!kept_off.is_empty());
+    for term in kept_off {
+        assert!(term.contains("sourcepreserve.io/agent-pool") && term.contains("DoesNotExist"), "{term}");
+    }
+    cluster.delete("web").await;
+    stand_in.abort();
+    (before, cluster.state(set).await)
+}
+
+#[tokio::test]
+async fn without_an_affinity_one_comes_and_goes() {
+    let cluster = cluster().await;
+    let set = daemon_set(None);
+    cluster.kubectl_apply(&set).await;
+    let (before, after) = on_and_off(&set, &cluster, false).await;
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn terms_that_nobody_declared_are_extended_and_returned_to_their_owner() {
+    let cluster = cluster().await;
+    let set = daemon_set(Some(&terms()));
+    cluster.create(&set, "kubeadm").await;
+    let (mut before, mut after) = on_and_off(&set, &cluster, false).await;
+    assert_eq!(after["spec"], before["spec"]);
+    // The API server lists the owner of a parent beside that of the field only where the parent was created.
+    for state in [&mut before, &mut after] {
+        let managed = state["metadata"]["managedFields"].take().to_string();
+        assert!(managed.contains("kubeadm") && !managed.contains("sourcepreserve-operator"), "{managed}");
+        assert!(managed.contains("f:requiredDuringSchedulingIgnoredDuringExecution"), "{managed}");
+    }
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn declared_terms_are_a_conflict_and_give_way_to_force() {
+    let cluster = cluster().await;
+    let set = daemon_set(Some(&terms()));
+    cluster.kubectl_apply(&set).await;
+    make(&cluster, "web").await;
+    let before = cluster.state(&set).await;
+    cluster.preserve("web", spec(false)).await;
+    let message = cluster.wait_for("web", "Conflict", "True").await;
+    for part in ["kube-system/kube-proxy", "kubectl apply", "nodeAffinity", "conflictPolicy: Force"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(cluster.state(&set).await, before);
+    let stand_in = cluster.stand_in();
+    let object = json!({"apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourcePreserve", "metadata": {"name": "web"}});
+    cluster.merge(&object, "test", json!({"spec": {"conflictPolicy": "Force"}})).await;
+    cluster.wait_for("web", "Ready", "True").await;
+    cluster.delete("web").await;
+    stand_in.abort();
+    assert_eq!(cluster.state(&set).await["spec"], before["spec"]);
+}

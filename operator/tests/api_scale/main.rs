@@ -1,0 +1,201 @@
+//! Many objects, nodes and Services on a real API server: how long a plan takes, what the operator needs, what it costs to
+//! converge, and that at rest it writes nothing. A small form runs with every test; `ISP_SCALE` has the sizes of the
+//! large one, as `objects,nodes,services,seconds at rest`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+#[path = "../common/cluster.rs"]
+#[allow(dead_code, reason = "other test programs use the rest of it")]
+mod cluster;
+#[path = "../common/kube_proxy.rs"]
+mod made;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use isp_api::IngressSourcePreserve;
+use isp_api::preserve::Phase;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+/// Nodes that are elsewhere for every object. An agent acknowledges each object, so with a thousand objects each report is
+/// 150 kB: reports of all nodes would be a test of etcd. All other nodes are ingress nodes.
+const ELSEWHERE: usize = 50;
+/// The objects share the Services evenly.
+const AT_ONCE: usize = 16;
+
+struct Scale {
+    objects: usize,
+    nodes: usize,
+    services: usize,
+    rest: Duration,
+}
+
+impl Scale {
+    fn asked() -> Self {
+        let text = std::env::var("ISP_SCALE").unwrap_or_else(|_| "10,60,50,5".to_owned());
+        let numbers: Vec<usize> = text.split(',').map(|number| number.parse().unwrap()).collect();
+        let [objects, nodes, services, rest] = numbers[..] else {
+            panic!("ISP_SCALE={text} is not four numbers")
+        };
+        Self { objects, nodes, services, rest: Duration::from_secs(rest as u64) }
+    }
+}
+
+fn service(number: usize) -> [Value; 2] {
+    let name = format!("s{number}");
+    [
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "web"},
+            "spec": {"type": "NodePort", "selector": {"app": name}, "ports": [{"port": 80}]},
+        }),
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": name, "namespace": "web", "labels": {"kubernetes.io/service-name": name}},
+            "addressType": "IPv4",
+            "endpoints": [
+                {"addresses": ["10.1.2.3"], "nodeName": "n0", "conditions": {"ready": true}},
+                {"addresses": ["10.1.2.4"], "nodeName": "n1", "conditions": {"ready": true}},
+            ],
+        }),
+    ]
+}
+
+fn object(number: usize, scale: &Scale) -> Value {
+    let own = (0..scale.services).filter(|service| service % scale.objects == number);
+    let services: Vec<Value> =
+        own.map(|service| json!({"namespace": "web", "name": format!("s{service}")})).collect();
+    json!({
+        "ingressNodes": {"selector": {"matchLabels": {"ingress": ""}}},
+        "services": services,
+        "rollout": {"maxUnavailable": "50%"},
+    })
+}
+
+/// What a process has of one entry of its status, in kB.
+fn memory(process: u32, entry: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(entry)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// The operator's metrics by name and labels.
+fn metrics(cluster: &Cluster) -> BTreeMap<String, f64> {
+    let mut stream = TcpStream::connect(cluster.admin).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| line.rsplit_once(' '))
+        .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
+        .collect()
+}
+
+/// Requests so far: those that write, without the Lease's, and those that list or get.
+fn calls(metrics: &BTreeMap<String, f64>) -> (f64, f64) {
+    let of = |verbs: &[&str]| {
+        metrics
+            .iter()
+            .filter(|(name, _)| {
+                name.starts_with("isp_operator_api_calls") && !name.contains("kind=\"Lease\"")
+            })
+            .filter(|(name, _)| verbs.iter().any(|verb| name.contains(&format!("verb=\"{verb}\""))))
+            .map(|(_, count)| count)
+            .sum()
+    };
+    (of(&["Patch", "Create", "Update", "Delete"]), of(&["Get", "List"]))
+}
+
+async fn fill(cluster: &Cluster, scale: &Scale) {
+    cluster.namespace("web").await;
+    cluster.create(&made::daemon_set(None), "kubeadm").await;
+    cluster.create(&made::configuration(), "kubeadm").await;
+    stream::iter(0..scale.nodes)
+        .for_each_concurrent(AT_ONCE, async |number| {
+            let elsewhere = number + ELSEWHERE >= scale.nodes;
+            let labels = if elsewhere { json!({"kind": "work"}) } else { json!({"ingress": ""}) };
+            cluster.node(&format!("n{number}"), &labels).await;
+        })
+        .await;
+    stream::iter(0..scale.services)
+        .for_each_concurrent(AT_ONCE, async |number| {
+            for object in service(number) {
+                cluster.create(&object, "kubectl-create").await;
+            }
+        })
+        .await;
+}
+
+async fn ready(cluster: &Cluster) -> usize {
+    let objects: Api<IngressSourcePreserve> = Api::all(cluster.client.clone());
+    let all = objects.list(&ListParams::default()).await.unwrap();
+    let phases = all.iter().filter_map(|object| object.status.as_ref()?.phase);
+    phases.filter(|phase| *phase == Phase::Ready).count()
+}
+
+#[tokio::test]
+async fn many_objects_nodes_and_services_converge_and_come_to_rest() {
+    let scale = Scale::asked();
+    let mut cluster = Cluster::without_operator().await;
+    fill(&cluster, &scale).await;
+    let stand_in = cluster.stand_in();
+
+    // The floor: the operator knows everything, and there is nothing to do.
+    cluster.start_operator();
+    let started = Instant::now();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let floor = memory(cluster.operator_id(), "VmRSS");
+
+    stream::iter(0..scale.objects)
+        .for_each_concurrent(AT_ONCE, async |number| {
+            cluster.preserve(&format!("o{number}"), object(number, &scale)).await;
+        })
+        .await;
+    let limit = Duration::from_secs(60 + 2 * scale.objects as u64);
+    while ready(&cluster).await < scale.objects {
+        assert!(started.elapsed() < limit, "{} of {} are ready", ready(&cluster).await, scale.objects);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let converged = started.elapsed();
+    stand_in.abort();
+
+    // The last status may still be on its way.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = metrics(&cluster);
+    tokio::time::sleep(scale.rest).await;
+    let after = metrics(&cluster);
+    let ((writes, reads), (later_writes, later_reads)) = (calls(&before), calls(&after));
+    assert!(writes > 0.0 && reads > 0.0, "{after:?}");
+    assert_eq!((later_writes, later_reads), (writes, reads), "at rest nothing is written or read");
+
+    let plan = |part: &str| {
+        after
+            .iter()
+            .find(|(name, _)| name.contains("plan") && name.contains(part))
+            .map_or(0.0, |(_, value)| *value)
+    };
+    let (rss, peak) = (memory(cluster.operator_id(), "VmRSS"), memory(cluster.operator_id(), "VmHWM"));
+    println!(
+        "{} objects, {} nodes ({ELSEWHERE} elsewhere), {} Services: converged in {:.1} s with {writes} writes and {reads} reads; \
+         {} plans, {:.1} ms each in the mean; {:.1} MB resident ({:.1} MB at the peak), of which {:.1} MB before any object; \
+         0 writes in {} s at rest",
+        scale.objects,
+        scale.nodes,
+        scale.services,
+        converged.as_secs_f64(),
+        plan("_count"),
+        1000.0 * plan("_sum") / plan("_count").max(1.0),
+        rss as f64 / 1024.0,
+        peak as f64 / 1024.0,
+        floor as f64 / 1024.0,
+        scale.rest.as_secs(),
+    );
+}

@@ -1,0 +1,170 @@
+//! A cluster of three nodes with an application behind an external address, and the operator's images on every node.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use isp_api::IngressSourcePreserve;
+use isp_api::preserve::Phase;
+use isp_lab::{ECHO_IMAGE, EchoApp, Lab, Place};
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::Api;
+use serde_json::json;
+
+pub(crate) const EDGE: &str = "edge-1";
+pub(crate) const ELSEWHERE: [&str; 2] = ["work-1", "work-2"];
+/// The address that the router sends to the ingress node.
+pub(crate) const EXTERNAL: &str = "192.0.2.50";
+/// An address of the Service that the router sends to nobody: whoever gets through was answered by his own node.
+pub(crate) const UNROUTED: &str = "192.0.2.51";
+pub(crate) const NODE_PORT: u16 = 30080;
+/// The operator's namespace, and its name there.
+pub(crate) const SYSTEM: &str = "sourcepreserve-system";
+pub(crate) const OPERATOR: &str = "sourcepreserve-operator";
+const DEPLOYMENT: &str = "deployment/sourcepreserve-operator";
+/// The object of the sample.
+pub(crate) const OBJECT: &str = "web";
+
+pub(crate) const OPERATOR_IMAGE: &str = "lab.local/operator:1";
+pub(crate) const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
+
+const NOBODY: &str = "65532:65532";
+/// What is meant to take seconds may take this long on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(120);
+const OFTEN: Duration = Duration::from_millis(100);
+
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < DEADLINE, "{what}: not within {} s", DEADLINE.as_secs());
+        tokio::time::sleep(OFTEN).await;
+    }
+}
+
+pub(crate) struct Scenario {
+    pub(crate) lab: Lab,
+    pub(crate) cluster_ip: String,
+    /// The application's own.
+    pub(crate) pod_ip: String,
+    directory: tempfile::TempDir,
+}
+
+impl Drop for Scenario {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.directory.disable_cleanup(true);
+            eprintln!("logs of operators and clients: {}", self.directory.path().display());
+        }
+    }
+}
+
+impl Scenario {
+    /// A cluster with the application, and the operator installed.
+    pub(crate) async fn up(name: &str) -> Self {
+        let nodes = [EDGE, ELSEWHERE[0], ELSEWHERE[1]];
+        let lab = Lab::builder().name(name).nodes(nodes).up().await.unwrap();
+        let operator = Path::new(env!("CARGO_BIN_EXE_operator"));
+        let agent = operator.with_file_name("proxy-agent");
+        assert!(agent.is_file(), "proxy-agent is not built: run `cargo build --bin proxy-agent`");
+        for (image, program) in [(OPERATOR_IMAGE, operator), (AGENT_IMAGE, &agent)] {
+            lab.load_image(&isp_lab::pack(image, program, NOBODY).unwrap()).await.unwrap();
+        }
+        run_application(&lab).await;
+        let services: Api<Service> = Api::namespaced(lab.client(), "web");
+        let cluster_ip = services.get("frontend").await.unwrap().spec.unwrap().cluster_ip.unwrap();
+        let pods: Api<Pod> = Api::namespaced(lab.client(), "web");
+        let pod_ip = pods.get("frontend").await.unwrap().status.unwrap().pod_ip.unwrap();
+        let scenario = Self { lab, cluster_ip, pod_ip, directory: tempfile::tempdir().unwrap() };
+        scenario.install().await;
+        // From outside, straight to the application's pod: no Service is in the way.
+        let edge = scenario.node_address(EDGE).to_string();
+        let route = ["ip", "route", "add", &scenario.pod_ip, "via", &edge];
+        assert!(scenario.lab.exec(&Place::Router, &route).await.unwrap().success);
+        scenario
+    }
+
+    /// Installs the operator as its users do.
+    async fn install(&self) {
+        let overlay = path("manifests/overlays/lab");
+        self.lab.kubectl(["apply", "--server-side", "-k", &overlay]).await.unwrap();
+        let status = ["-n", SYSTEM, "rollout", "status", DEPLOYMENT, "--timeout=120s"];
+        self.lab.kubectl(status).await.unwrap();
+    }
+
+    /// Ends the operator that is installed.
+    pub(crate) async fn scale_operator_down(&self) {
+        let scale = ["-n", SYSTEM, "scale", DEPLOYMENT, "--replicas=0"];
+        self.lab.kubectl(scale).await.unwrap();
+        let gone = ["-n", SYSTEM, "wait", "--for=delete", "pod", "--all", "--timeout=60s"];
+        self.lab.kubectl(gone).await.unwrap();
+    }
+
+    pub(crate) fn objects(&self) -> Api<IngressSourcePreserve> {
+        Api::all(self.lab.client())
+    }
+
+    pub(crate) async fn phase(&self) -> Option<Phase> {
+        let object = self.objects().get_opt(OBJECT).await.unwrap();
+        object.and_then(|object| object.status).and_then(|status| status.phase)
+    }
+
+    /// The address of a node.
+    pub(crate) fn node_address(&self, node: &str) -> IpAddr {
+        self.lab.topology().node(node).unwrap().address().into()
+    }
+
+    /// A file of this scenario's own.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+/// A path of the repository.
+pub(crate) fn path(of: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    root.join(of).to_str().unwrap().to_owned()
+}
+
+/// The object that the tests are about.
+pub(crate) fn sample() -> String {
+    path("manifests/samples/minimal.yaml")
+}
+
+/// A pod on a node elsewhere, to ask from.
+pub(crate) fn pod_on(node: &str) -> Place {
+    Place::Pod("default".to_owned(), format!("asks-from-{node}"))
+}
+
+/// The application on the ingress node, its Service, and pods elsewhere that ask it.
+async fn run_application(lab: &Lab) {
+    lab.kubectl(["create", "namespace", "web"]).await.unwrap();
+    // As an ingress has: without a share of its own the application would starve first on a busy machine.
+    let share = json!({
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "share", "namespace": "web"},
+        "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]},
+    });
+    lab.apply(&share.to_string()).await.unwrap();
+    let app =
+        EchoApp { name: "frontend", namespace: "web", node: EDGE, node_port: NODE_PORT, annotations: &[] };
+    lab.run_echo(&app).await.unwrap();
+    let external = json!({"spec": {"externalIPs": [EXTERNAL, UNROUTED]}}).to_string();
+    lab.kubectl(["-n", "web", "patch", "service", "frontend", "-p", &external]).await.unwrap();
+    lab.route(EXTERNAL.parse().unwrap(), &[EDGE]).await.unwrap();
+
+    let pods = ELSEWHERE.map(|node| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": format!("asks-from-{node}"), "namespace": "default"},
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{"name": "echo", "image": ECHO_IMAGE, "imagePullPolicy": "Never"}],
+            },
+        })
+    });
+    lab.apply(&json!({"apiVersion": "v1", "kind": "List", "items": pods}).to_string()).await.unwrap();
+    lab.kubectl(["wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s"]).await.unwrap();
+}

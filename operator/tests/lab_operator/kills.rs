@@ -1,0 +1,124 @@
+//! The operator is killed after its writes. Each time a new one finds in the cluster how far the old one had come.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use isp_api::preserve::Phase;
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use super::addresses;
+use super::gate::{Gate, Hears, Kills};
+use super::harness::{AGENT_IMAGE, OBJECT, Scenario, sample};
+use super::operator;
+use super::process::Process;
+use super::snapshot::Snapshot;
+
+/// How many kill points are tried one by one, on a way of their own each; more than there are means all.
+const SINGLE_KILLS: &str = "ISP_SOAK_KILLS";
+/// For a whole way on or off with all its kills.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// An operator that is started again whenever it was killed.
+struct Revived<'a> {
+    scenario: &'a Scenario,
+    gate: Gate,
+    kubeconfig: PathBuf,
+    process: Process,
+}
+
+impl<'a> Revived<'a> {
+    async fn start(scenario: &'a Scenario) -> Self {
+        let gate = Gate::open(operator::client(scenario).await).await;
+        let text = fs::read_to_string(operator::kubeconfig(scenario).await).unwrap();
+        let mut config: Value = serde_json::from_str(&text).unwrap();
+        config["clusters"][0]["cluster"] = json!({"server": gate.url()});
+        let kubeconfig = scenario.file("gate.kubeconfig");
+        fs::write(&kubeconfig, config.to_string()).unwrap();
+        let process = operator::run(scenario, &kubeconfig, AGENT_IMAGE, "life-0.log");
+        gate.admit(process.pid()).await;
+        Self { scenario, gate, kubeconfig, process }
+    }
+
+    async fn revive(&mut self) {
+        let log = format!("life-{}.log", self.gate.count().await.1);
+        self.process = operator::run(self.scenario, &self.kubeconfig, AGENT_IMAGE, &log);
+        self.gate.admit(self.process.pid()).await;
+    }
+
+    /// Goes on, life after life, until something is so.
+    async fn until(&mut self, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+        let began = Instant::now();
+        while !is_so().await {
+            if let Some(status) = self.process.ended() {
+                let complaint = self.process.complained();
+                assert_eq!(status.signal(), Some(Signal::SIGKILL as i32), "it ended by itself: {complaint}");
+                self.revive().await;
+            }
+            assert!(
+                began.elapsed() < DEADLINE,
+                "{what}: not within {DEADLINE:?}; writes: {:#?}",
+                self.gate.count().await
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The whole way on and off. How many writes it took, and how many kills there were.
+    async fn on_and_off(&mut self, kills: Kills, before: &Snapshot) -> (usize, usize) {
+        let (scenario, lab) = (self.scenario, &self.scenario.lab);
+        self.gate.begin(kills).await;
+        lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
+        self.until("ready", async || scenario.phase().await == Some(Phase::Ready)).await;
+        addresses::arrive(scenario).await;
+        lab.kubectl(["delete", "-f", &sample(), "--wait=false"]).await.unwrap();
+        self.until("gone", async || scenario.objects().get_opt(OBJECT).await.unwrap().is_none()).await;
+        before.expect_again(lab).await;
+        // One that was killed after the very last write has nothing left to do.
+        self.until("alive", async || true).await;
+        let (writes, killed) = self.gate.count().await;
+        (writes.len(), killed)
+    }
+}
+
+#[tokio::test]
+async fn an_operator_that_is_killed_after_any_write_is_followed_by_one_that_goes_on() {
+    let scenario = Scenario::up("operator-kills").await;
+    scenario.scale_operator_down().await;
+    let before = Snapshot::take(&scenario.lab).await;
+    let mut operator = Revived::start(&scenario).await;
+
+    let began = Instant::now();
+    let (writes, killed) = operator.on_and_off(Kills::Always, &before).await;
+    for line in operator.gate.count().await.0 {
+        println!("  {line}");
+    }
+    println!(
+        "killed after every write: {killed} kill points on the way on and off, {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
+    assert_eq!(killed, writes);
+    // Eleven steps on, eleven off, and what is said about them.
+    assert!(killed >= 20, "{killed} is not the whole way");
+
+    let wanted: usize = std::env::var(SINGLE_KILLS).map_or(0, |number| number.parse().unwrap());
+    let mut points = 0;
+    'all: for number in 1..=wanted {
+        for hears in [Hears::Nothing, Hears::TheAnswer] {
+            let began = Instant::now();
+            let (writes, killed) = operator.on_and_off(Kills::After(number, hears), &before).await;
+            println!(
+                "killed after write {number} of {writes} ({hears:?}): {:.1} s",
+                began.elapsed().as_secs_f64()
+            );
+            if killed == 0 {
+                break 'all;
+            }
+            points += 1;
+        }
+    }
+    println!("killed once on a way: {points} kill points");
+    assert!(wanted == 0 || points > 0);
+}

@@ -1,0 +1,80 @@
+//! The operator on a real cluster of three nodes: what clients notice of it, what it leaves behind, what it does when it is
+//! killed or an agent does not start, and whether its rights are the right ones.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod addresses;
+mod bad_wave;
+mod gate;
+mod harness;
+mod kills;
+mod operator;
+mod process;
+mod rights;
+mod snapshot;
+mod traffic;
+
+use std::time::Instant;
+
+use harness::{AGENT_IMAGE, OBJECT, Scenario, sample};
+use nix::sys::signal::Signal;
+use snapshot::Snapshot;
+use traffic::Traffic;
+
+/// The whole life of an installation. Its parts are in one test because the last one judges what all of them have used.
+#[tokio::test]
+async fn what_a_cluster_goes_through_with_the_operator() {
+    let began = Instant::now();
+    let scenario = Scenario::up("operator").await;
+    println!("installed after {:.1} s", began.elapsed().as_secs_f64());
+    let before = Snapshot::take(&scenario.lab).await;
+    addresses::are_lost(&scenario).await;
+
+    on_and_off_without_a_failed_request(&scenario).await;
+    before.expect_again(&scenario.lab).await;
+    addresses::are_lost(&scenario).await;
+
+    scenario.scale_operator_down().await;
+    let kubeconfig = operator::kubeconfig(&scenario).await;
+    bad_wave::is_rolled_back_or_paused(&scenario, &kubeconfig, &before).await;
+
+    // A good image mends it.
+    let began = Instant::now();
+    let mut operator = operator::run(&scenario, &kubeconfig, AGENT_IMAGE, "mended.log");
+    wait_until_ready(&scenario).await;
+    println!("mended after {:.1} s", began.elapsed().as_secs_f64());
+    addresses::arrive(&scenario).await;
+    operator.signal(Signal::SIGTERM);
+    assert!(operator.end().await.success(), "{}", operator.complained());
+
+    let began = Instant::now();
+    let printed = operator::clean_up(&scenario, &kubeconfig).await;
+    println!("cleaned up after {:.1} s", began.elapsed().as_secs_f64());
+    assert!(printed.contains(&format!("let-object-go ingresssourcepreserve/{OBJECT}")), "{printed}");
+    before.expect_again(&scenario.lab).await;
+
+    rights::expect_enough_and_not_more(&scenario.lab).await;
+}
+
+async fn on_and_off_without_a_failed_request(scenario: &Scenario) {
+    let traffic = Traffic::start(scenario).await;
+    let began = Instant::now();
+    scenario.lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
+    wait_until_ready(scenario).await;
+    println!("ready after {:.1} s", began.elapsed().as_secs_f64());
+    addresses::arrive(scenario).await;
+    let began = Instant::now();
+    scenario.lab.kubectl(["delete", "-f", &sample(), "--timeout=120s"]).await.unwrap();
+    println!("gone after {:.1} s", began.elapsed().as_secs_f64());
+    // Also while the last kube-proxy comes back.
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    traffic.expect_no_failure().await;
+}
+
+async fn wait_until_ready(scenario: &Scenario) {
+    let wait = ["wait", "--for=condition=Ready", &format!("isp/{OBJECT}"), "--timeout=120s"];
+    if let Err(error) = scenario.lab.kubectl(wait).await {
+        let object = scenario.lab.kubectl(["get", "isp", OBJECT, "-o", "yaml"]).await.unwrap().stdout;
+        panic!("{error}\n{object}");
+    }
+}

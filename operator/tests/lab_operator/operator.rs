@@ -1,0 +1,56 @@
+//! The operator as a process of the test, with the rights of its own account and no others.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use super::harness::{OPERATOR, SYSTEM, Scenario};
+use super::process::Process;
+
+/// How its process gets to the API server: itself, with the account's token.
+pub(crate) async fn kubeconfig(scenario: &Scenario) -> PathBuf {
+    let create = ["-n", SYSTEM, "create", "token", OPERATOR, "--duration=8h"];
+    let token = scenario.lab.kubectl(create).await.unwrap().stdout;
+    let text = fs::read_to_string(scenario.lab.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["users"][0]["user"] = json!({"token": token.trim()});
+    let path = scenario.file("kubeconfig");
+    fs::write(&path, config.to_string()).unwrap();
+    path
+}
+
+/// A client with the same rights.
+pub(crate) async fn client(scenario: &Scenario) -> Client {
+    let config = Kubeconfig::read_from(kubeconfig(scenario).await).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
+}
+
+fn command(kubeconfig: &PathBuf) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_operator"));
+    command.env("KUBECONFIG", kubeconfig).env("POD_NAMESPACE", SYSTEM);
+    // The same one each time: who comes after one that was killed need not wait for its Lease to end.
+    command.env("POD_NAME", "process").arg("--log-format=text");
+    command
+}
+
+/// Starts `operator run`.
+pub(crate) fn run(scenario: &Scenario, kubeconfig: &PathBuf, agent_image: &str, log: &str) -> Process {
+    let mut command = command(kubeconfig);
+    command.args(["run", "--admin=127.0.0.1:0", "--agent-image", agent_image]);
+    Process::start(command, &scenario.file(log))
+}
+
+/// Runs `operator cleanup` to its end, which must be a good one; what it printed.
+pub(crate) async fn clean_up(scenario: &Scenario, kubeconfig: &PathBuf) -> String {
+    let mut command = command(kubeconfig);
+    command.args(["cleanup", "--timeout=2m"]);
+    let mut process = Process::start(command, &scenario.file("cleanup.log"));
+    let status = process.end().await;
+    assert!(status.success(), "{}{}", process.printed(), process.complained());
+    process.printed()
+}

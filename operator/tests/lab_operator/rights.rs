@@ -1,0 +1,150 @@
+//! What the project's programs may do, compared with what they did: the roles that are bound to their accounts against the
+//! API server's audit log.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use isp_lab::{Lab, Request};
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use kube::Api;
+use kube::api::ListParams;
+
+use super::harness::{OPERATOR, SYSTEM};
+
+/// One thing that an account may do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Grant {
+    user: String,
+    verb: String,
+    group: String,
+    resource: String,
+    /// Everywhere, unless one is named.
+    namespace: Option<String>,
+    /// Any, unless one is named.
+    name: Option<String>,
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { user, verb, group, resource, namespace, name } = self;
+        let (namespace, name) = (namespace.as_deref().unwrap_or("*"), name.as_deref().unwrap_or("*"));
+        write!(f, "{user}: {verb} {resource}.{group} {namespace}/{name}")
+    }
+}
+
+impl Grant {
+    /// Whether a request needed it.
+    fn is_used_by(&self, request: &Request) -> bool {
+        // A server-side apply that creates is a patch by its verb, and needs both.
+        let created = request.verb == "patch" && request.code == 201;
+        request.code < 400
+            && request.user == self.user
+            && (request.verb == self.verb || created && self.verb == "create")
+            && request.group == self.group
+            && request.resource == self.resource
+            && self.namespace.as_ref().is_none_or(|namespace| request.namespace.as_ref() == Some(namespace))
+            && self.name.as_ref().is_none_or(|name| request.name.as_ref() == Some(name))
+    }
+}
+
+/// Everything that was granted was used, and nothing was denied.
+pub(crate) async fn expect_enough_and_not_more(lab: &Lab) {
+    let requests = lab.audit().unwrap();
+    let denied: BTreeSet<_> = requests.iter().filter(|request| request.code == 403).collect();
+    assert!(denied.is_empty(), "denied: {denied:#?}");
+    let grants = grants(lab).await;
+    let used = |grant: &&Grant| requests.iter().any(|request| grant.is_used_by(request));
+    let (used, unused): (Vec<_>, Vec<_>) = grants.iter().partition(used);
+    println!("rights: {} granted, {} used, in {} requests", grants.len(), used.len(), requests.len());
+    assert!(unused.is_empty(), "granted, but not used:\n{}", lines(&unused));
+    for account in accounts() {
+        assert!(used.iter().any(|grant| grant.user == account), "nothing is granted to {account}");
+    }
+}
+
+fn accounts() -> [String; 2] {
+    [user(SYSTEM, OPERATOR), user("kube-system", "proxy-agent")]
+}
+
+fn user(namespace: &str, name: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{name}")
+}
+
+fn lines(grants: &[&Grant]) -> String {
+    grants.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// What is bound to the accounts, but for upstream's own role of kube-proxies.
+async fn grants(lab: &Lab) -> BTreeSet<Grant> {
+    let all = ListParams::default();
+    let mut grants = BTreeSet::new();
+    let bindings: Api<ClusterRoleBinding> = Api::all(lab.client());
+    for binding in bindings.list(&all).await.unwrap() {
+        for user in users(binding.subjects) {
+            add(lab, &binding.role_ref, &user, None, &mut grants).await;
+        }
+    }
+    let bindings: Api<RoleBinding> = Api::all(lab.client());
+    for binding in bindings.list(&all).await.unwrap() {
+        for user in users(binding.subjects) {
+            add(lab, &binding.role_ref, &user, binding.metadata.namespace.as_deref(), &mut grants).await;
+        }
+    }
+    grants
+}
+
+/// Those of our accounts that are among the subjects.
+fn users(subjects: Option<Vec<Subject>>) -> impl Iterator<Item = String> {
+    let subjects = subjects.unwrap_or_default().into_iter();
+    let users = subjects.filter(|subject| subject.kind == "ServiceAccount");
+    users
+        .map(|subject| user(subject.namespace.as_deref().unwrap_or_default(), &subject.name))
+        .filter(|user| accounts().contains(user))
+}
+
+async fn add(lab: &Lab, role: &RoleRef, user: &str, namespace: Option<&str>, grants: &mut BTreeSet<Grant>) {
+    if role.name == "system:node-proxier" {
+        return;
+    }
+    let rules = if role.kind == "Role" {
+        let roles: Api<Role> = Api::namespaced(lab.client(), namespace.unwrap());
+        roles.get(&role.name).await.unwrap().rules
+    } else {
+        let roles: Api<ClusterRole> = Api::all(lab.client());
+        roles.get(&role.name).await.unwrap().rules
+    };
+    for rule in rules.unwrap() {
+        grants.extend(expand(&rule, user, namespace));
+    }
+}
+
+/// A rule in single grants.
+fn expand(rule: &PolicyRule, user: &str, namespace: Option<&str>) -> Vec<Grant> {
+    assert!(rule.non_resource_urls.is_none(), "{rule:?}");
+    let list = |values: &Option<Vec<String>>| values.clone().unwrap_or_default();
+    let mut names: Vec<_> = list(&rule.resource_names).into_iter().map(Some).collect();
+    if names.is_empty() {
+        names.push(None);
+    }
+    let mut grants = Vec::new();
+    for group in list(&rule.api_groups) {
+        for resource in list(&rule.resources) {
+            for verb in &rule.verbs {
+                assert!(![&group, &resource, verb].iter().any(|word| *word == "*"), "too wide: {rule:?}");
+                for name in &names {
+                    grants.push(Grant {
+                        user: user.to_owned(),
+                        verb: verb.clone(),
+                        group: group.clone(),
+                        resource: resource.clone(),
+                        namespace: namespace.map(str::to_owned),
+                        name: name.clone(),
+                    });
+                }
+            }
+        }
+    }
+    grants
+}

@@ -1,0 +1,91 @@
+//! What is installed says what it means: every file can be read, no right is a wildcard, and names agree.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// Every document of every file under `manifests`.
+fn documents() -> Vec<(PathBuf, Value)> {
+    let documents = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let read = |document| {
+            Value::deserialize(document).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        serde_yaml::Deserializer::from_str(&text)
+            .map(|document| (path.clone(), read(document)))
+            .collect::<Vec<_>>()
+    };
+    files(&root().join("manifests")).into_iter().flat_map(documents).collect()
+}
+
+fn words(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().map(|word| word.as_str().unwrap()).collect()
+}
+
+#[test]
+fn no_right_is_a_wildcard() {
+    let mut rules = 0;
+    for (path, document) in documents() {
+        for rule in document["rules"].as_array().into_iter().flatten() {
+            rules += 1;
+            for what in ["apiGroups", "resources", "verbs"] {
+                let words = words(&rule[what]);
+                assert!(!words.is_empty(), "{}: {what} of {rule}", path.display());
+                assert!(!words.iter().any(|word| word.contains('*')), "{}: {rule}", path.display());
+            }
+        }
+    }
+    assert!(rules > 10, "only {rules} rules were found");
+}
+
+#[test]
+fn no_right_reaches_secrets_or_lets_anybody_become_more_than_they_are() {
+    for (path, document) in documents() {
+        for rule in document["rules"].as_array().into_iter().flatten() {
+            let (resources, verbs) = (words(&rule["resources"]), words(&rule["verbs"]));
+            assert!(!resources.contains(&"secrets"), "{}: {rule}", path.display());
+            for verb in ["bind", "escalate", "impersonate", "deletecollection"] {
+                assert!(!verbs.contains(&verb), "{}: {rule}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_of_the_base_is_listed() {
+    let base = root().join("manifests/base");
+    let all = documents();
+    let (_, kustomization) = all.iter().find(|(path, _)| *path == base.join("kustomization.yaml")).unwrap();
+    let listed: BTreeSet<_> = words(&kustomization["resources"]).into_iter().collect();
+    for path in files(&base).iter().filter(|path| !path.ends_with("kustomization.yaml")) {
+        assert!(listed.contains(path.file_name().unwrap().to_str().unwrap()), "{}", path.display());
+    }
+    let crds = fs::read_to_string(root().join("crds/Kustomization")).unwrap();
+    for path in files(&root().join("crds")).iter().filter(|path| !path.ends_with("Kustomization")) {
+        assert!(crds.contains(path.file_name().unwrap().to_str().unwrap()), "{}", path.display());
+    }
+}
+
+#[test]
+fn the_installed_version_is_this_one() {
+    let all = documents();
+    let images = all.iter().filter(|(path, _)| path.ends_with("kustomization.yaml"));
+    let images: Vec<_> =
+        images.flat_map(|(_, document)| document["images"].as_array().into_iter().flatten()).collect();
+    assert_eq!(images.len(), 3);
+    assert!(images.iter().all(|image| image["newTag"] == env!("CARGO_PKG_VERSION")), "{images:?}");
+}

@@ -1,0 +1,250 @@
+//! What can be done: one kind of action for each kind of write. An action is complete in itself and can be repeated; the
+//! request that carries it out says which state of the object it was decided on, and is refused when that has changed.
+
+mod write;
+
+use std::fmt;
+
+use isp_api::preserve::{IngressSourcePreserveStatus, ServiceLabel};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::NodeSelectorTerm;
+
+pub use self::write::{Resource, Verb, Write};
+use crate::cluster::{Identity, Key};
+use crate::record::{AffinityRecord, Failure, Handover, OriginalLabel, ServiceRecord};
+
+#[cfg(test)]
+mod tests;
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Holds an object until everything it changed is back, or lets it go.
+    Finalizer {
+        /// The object.
+        object: String,
+        /// Which state of it.
+        identity: Identity,
+        /// Whether it is held.
+        held: bool,
+    },
+    /// Gives a Service exactly these fields of ours.
+    ShapeService {
+        /// The Service.
+        service: Key,
+        /// Which state of it.
+        identity: Identity,
+        /// The fields.
+        shape: Box<Shape>,
+        /// Why, in a word.
+        step: ServiceStep,
+    },
+    /// Gives fields of a Service back to whom they were taken from.
+    ReturnFields {
+        /// The Service.
+        service: Key,
+        /// Which state of it.
+        identity: Identity,
+        /// To whom.
+        owner: String,
+        /// What.
+        fields: Returned,
+    },
+    /// Gives a node exactly these fields of ours.
+    ShapeNode {
+        /// The node.
+        node: String,
+        /// Which state of it.
+        identity: Identity,
+        /// The fields.
+        shape: NodeShape,
+        /// Why, in a word.
+        step: NodeStep,
+    },
+    /// Keeps the cluster's kube-proxy off nodes with an agent.
+    KeepOff {
+        /// Its DaemonSet.
+        daemon_set: Key,
+        /// Which state of it.
+        identity: Identity,
+        /// The terms that it gets.
+        terms: Vec<NodeSelectorTerm>,
+        /// What is written down.
+        record: Box<AffinityRecord>,
+    },
+    /// Gives the terms of the cluster's kube-proxy back to whom they were taken from.
+    ReturnTerms {
+        /// Its DaemonSet.
+        daemon_set: Key,
+        /// Which state of it.
+        identity: Identity,
+        /// To whom.
+        owner: String,
+        /// The terms as they were.
+        terms: Vec<NodeSelectorTerm>,
+    },
+    /// Gives up everything of ours on the cluster's kube-proxy.
+    ReleaseKubeProxy {
+        /// Its DaemonSet.
+        daemon_set: Key,
+        /// Which state of it.
+        identity: Identity,
+    },
+    /// Creates or updates the DaemonSet of a pool.
+    ApplyPool {
+        /// The pool.
+        pool: String,
+        /// Its DaemonSet, whole.
+        daemon_set: Box<DaemonSet>,
+    },
+    /// Deletes the DaemonSet of a pool.
+    DeletePool {
+        /// Its DaemonSet.
+        daemon_set: Key,
+        /// Which state of it.
+        identity: Identity,
+    },
+    /// Deletes the report of an agent that is gone.
+    Forget {
+        /// The node.
+        node: String,
+        /// Which state of the report.
+        identity: Identity,
+    },
+    /// Says how things are.
+    Status {
+        /// The object.
+        object: String,
+        /// Its UID. The version is left open: a status is about the whole cluster, and the newest one stands.
+        uid: String,
+        /// What is said.
+        status: Box<IngressSourcePreserveStatus>,
+    },
+}
+
+/// The fields of a Service that are ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// The label.
+    pub label: Option<ServiceLabel>,
+    /// Whether `externalTrafficPolicy: Local` is.
+    pub local: bool,
+    /// What is written down.
+    pub record: Option<ServiceRecord>,
+}
+
+/// Why a Service is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceStep {
+    /// It gets the label.
+    Label,
+    /// It gets the policy.
+    Localise,
+    /// It is written down that it loses the policy while no ingress node has an endpoint.
+    FallBack,
+    /// The policy is given up, on the way back.
+    GiveUpPolicy,
+    /// Everything else is given up, at the end of the way back.
+    Release,
+    /// It stays as it is, though its object goes.
+    Retain,
+}
+
+/// What a Service gets back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// Its policy, `Cluster`.
+    Policy,
+    /// The label's former value.
+    Label(OriginalLabel),
+}
+
+/// The fields of a node that are ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeShape {
+    /// The pool whose agent it gets.
+    pub pool: Option<String>,
+    /// Whether it is going over, or back.
+    pub handover: Option<Handover>,
+    /// Why the agent was taken away.
+    pub failure: Option<Failure>,
+}
+
+/// Why a node is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeStep {
+    /// It goes over to the agent.
+    HandOver,
+    /// It has gone over.
+    HandedOver,
+    /// It goes back to the cluster's kube-proxy.
+    HandBack,
+    /// It goes back because the agent missed its deadline.
+    RollBack,
+    /// It has gone back.
+    HandedBack,
+    /// Nothing of ours stays on it.
+    Release,
+}
+
+impl Action {
+    /// The name of the kind, as metrics and logs have it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Finalizer { held: true, .. } => "hold-object",
+            Self::Finalizer { held: false, .. } => "let-object-go",
+            Self::ShapeService { step, .. } => match step {
+                ServiceStep::Label => "label-service",
+                ServiceStep::Localise => "localise-service",
+                ServiceStep::FallBack => "fall-back-service",
+                ServiceStep::GiveUpPolicy => "give-up-policy",
+                ServiceStep::Release => "release-service",
+                ServiceStep::Retain => "retain-service",
+            },
+            Self::ReturnFields { fields: Returned::Policy, .. } => "return-policy",
+            Self::ReturnFields { fields: Returned::Label(_), .. } => "return-label",
+            Self::ShapeNode { step, .. } => match step {
+                NodeStep::HandOver => "hand-over-node",
+                NodeStep::HandedOver => "handed-over-node",
+                NodeStep::HandBack => "hand-back-node",
+                NodeStep::RollBack => "roll-back-node",
+                NodeStep::HandedBack => "handed-back-node",
+                NodeStep::Release => "release-node",
+            },
+            Self::KeepOff { .. } => "keep-kube-proxy-off",
+            Self::ReturnTerms { .. } => "return-kube-proxy-affinity",
+            Self::ReleaseKubeProxy { .. } => "release-kube-proxy",
+            Self::ApplyPool { .. } => "apply-pool",
+            Self::DeletePool { .. } => "delete-pool",
+            Self::Forget { .. } => "forget-node",
+            Self::Status { .. } => "write-status",
+        }
+    }
+
+    /// What it is done to.
+    pub fn target(&self) -> String {
+        match self {
+            Self::Finalizer { object, .. } | Self::Status { object, .. } => {
+                format!("ingresssourcepreserve/{object}")
+            }
+            Self::ShapeService { service, .. } | Self::ReturnFields { service, .. } => {
+                format!("service/{service}")
+            }
+            Self::ShapeNode { node, .. } => format!("node/{node}"),
+            Self::KeepOff { daemon_set, .. }
+            | Self::ReturnTerms { daemon_set, .. }
+            | Self::ReleaseKubeProxy { daemon_set, .. }
+            | Self::DeletePool { daemon_set, .. } => format!("daemonset/{daemon_set}"),
+            Self::ApplyPool { daemon_set, .. } => {
+                format!("daemonset/{}", crate::observe::key(&daemon_set.metadata))
+            }
+            Self::Forget { node, .. } => format!("ingresssourcenode/{node}"),
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind(), self.target())
+    }
+}

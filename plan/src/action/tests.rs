@@ -1,0 +1,89 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use isp_api::preserve::TrafficPolicy;
+use serde_json::json;
+
+use super::*;
+
+fn identity() -> Identity {
+    Identity { uid: "u".to_owned(), version: "7".to_owned() }
+}
+
+#[test]
+fn a_service_gets_exactly_the_fields_that_are_ours_and_only_if_it_has_not_changed() {
+    let record = ServiceRecord {
+        object: "web".to_owned(),
+        policy: TrafficPolicy::Cluster,
+        policy_owner: Some("kubectl-create".to_owned()),
+        health_check_node_port: None,
+        label: None,
+        generation: 1,
+        labelled: 1,
+        localised: 1,
+        fell_back: false,
+        retained: false,
+    };
+    let label = ServiceLabel { key: "sourcepreserve.io/preserve".to_owned(), value: "web".to_owned() };
+    let shape = Shape { label: Some(label), local: true, record: Some(record.clone()) };
+    let action = Action::ShapeService {
+        service: Key::new("shop", "frontend"),
+        identity: identity(),
+        shape: Box::new(shape),
+        step: ServiceStep::Localise,
+    };
+    let write = action.write();
+    assert_eq!(write.verb, Verb::Apply { manager: "sourcepreserve-operator" });
+    let annotation = write.body["metadata"]["annotations"]["sourcepreserve.io/original"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<ServiceRecord>(annotation).unwrap(), record);
+    assert_eq!(
+        write.body,
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                "name": "frontend",
+                "namespace": "shop",
+                "uid": "u",
+                "resourceVersion": "7",
+                "labels": {"sourcepreserve.io/preserve": "web"},
+                "annotations": {"sourcepreserve.io/original": annotation},
+            },
+            "spec": {"externalTrafficPolicy": "Local"},
+        })
+    );
+}
+
+#[test]
+fn giving_everything_up_is_an_apply_of_nothing() {
+    let bare = json!({"name": "frontend", "namespace": "shop", "uid": "u", "resourceVersion": "7"});
+    let action = Action::ShapeService {
+        service: Key::new("shop", "frontend"),
+        identity: identity(),
+        shape: Box::default(),
+        step: ServiceStep::Release,
+    };
+    assert_eq!(action.write().body, json!({"apiVersion": "v1", "kind": "Service", "metadata": bare}));
+}
+
+#[test]
+fn a_field_is_returned_in_the_name_of_its_owner() {
+    let action = Action::ReturnFields {
+        service: Key::new("shop", "frontend"),
+        identity: identity(),
+        owner: "helm".to_owned(),
+        fields: Returned::Policy,
+    };
+    let write = action.write();
+    assert_eq!(write.verb, Verb::Merge { manager: "helm".to_owned() });
+    assert_eq!(
+        write.body,
+        json!({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"externalTrafficPolicy": "Cluster"}})
+    );
+}
+
+#[test]
+fn a_deletion_is_of_just_this_object() {
+    let action = Action::Forget { node: "n".to_owned(), identity: identity() };
+    let write = action.write();
+    assert_eq!((write.verb, write.body), (Verb::Delete, json!({"uid": "u", "resourceVersion": "7"})));
+}

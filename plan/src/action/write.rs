@@ -1,0 +1,208 @@
+//! The request that carries out an action: built here, sent by whoever has a connection.
+
+use isp_api::names::{
+    AGENT_POOL_LABEL, FAILURE_ANNOTATION, FINALIZER, HANDOVER_ANNOTATION, OPERATOR_FIELD_MANAGER,
+    ORIGINAL_ANNOTATION,
+};
+use k8s_openapi::api::core::v1::NodeSelectorTerm;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{Action, NodeShape, Returned, Shape};
+use crate::cluster::{Identity, Key};
+
+/// A kind of object that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// Services.
+    Service,
+    /// Nodes.
+    Node,
+    /// DaemonSets.
+    DaemonSet,
+    /// IngressSourcePreserves.
+    Preserve,
+    /// The status of IngressSourcePreserves.
+    PreserveStatus,
+    /// IngressSourceNodes.
+    NodeReport,
+}
+
+/// How it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Server-side apply with force, of exactly what this manager owns. Who had declared what was judged before.
+    Apply {
+        /// The field manager.
+        manager: &'static str,
+    },
+    /// A merge patch in the name of another manager, which owns the changed fields from then on.
+    Merge {
+        /// The field manager.
+        manager: String,
+    },
+    /// Deletion of just this object.
+    Delete,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// What kind of object.
+    pub resource: Resource,
+    /// Its namespace, if it has one.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// How.
+    pub verb: Verb,
+    /// The patch, or the preconditions of a deletion.
+    pub body: Value,
+}
+
+const US: Verb = Verb::Apply { manager: OPERATOR_FIELD_MANAGER };
+
+impl Action {
+    /// The request that carries it out.
+    pub fn write(&self) -> Write {
+        match self {
+            Self::Finalizer { object, identity, held } => {
+                let mut metadata = metadata_of(object, identity);
+                if *held {
+                    metadata["finalizers"] = json!([FINALIZER]);
+                }
+                cluster_wide(Resource::Preserve, object, preserve(&metadata))
+            }
+            Self::Status { object, uid, status } => {
+                let mut body = preserve(&json!({"name": object, "uid": uid}));
+                body["status"] = json!(status);
+                cluster_wide(Resource::PreserveStatus, object, body)
+            }
+            Self::ShapeService { service, identity, shape, .. } => {
+                namespaced(Resource::Service, service, US, shape_service(service, identity, shape))
+            }
+            Self::ReturnFields { service, identity, owner, fields } => {
+                let body = return_fields(identity, fields);
+                namespaced(Resource::Service, service, Verb::Merge { manager: owner.clone() }, body)
+            }
+            Self::ShapeNode { node, identity, shape, .. } => {
+                cluster_wide(Resource::Node, node, shape_node(node, identity, shape))
+            }
+            Self::KeepOff { daemon_set, identity, terms, record } => {
+                let mut body = bare_daemon_set(daemon_set, identity);
+                body["metadata"]["annotations"] = json!({ORIGINAL_ANNOTATION: text(record)});
+                body["spec"] = affinity(terms);
+                namespaced(Resource::DaemonSet, daemon_set, US, body)
+            }
+            Self::ReturnTerms { daemon_set, identity, owner, terms } => {
+                let body = json!({"metadata": precondition(identity), "spec": affinity(terms)});
+                namespaced(Resource::DaemonSet, daemon_set, Verb::Merge { manager: owner.clone() }, body)
+            }
+            Self::ReleaseKubeProxy { daemon_set, identity } => {
+                namespaced(Resource::DaemonSet, daemon_set, US, bare_daemon_set(daemon_set, identity))
+            }
+            Self::ApplyPool { daemon_set, .. } => {
+                let key = crate::observe::key(&daemon_set.metadata);
+                let mut body = json!(daemon_set);
+                body["apiVersion"] = json!("apps/v1");
+                body["kind"] = json!("DaemonSet");
+                namespaced(Resource::DaemonSet, &key, US, body)
+            }
+            Self::DeletePool { daemon_set, identity } => {
+                namespaced(Resource::DaemonSet, daemon_set, Verb::Delete, precondition(identity))
+            }
+            Self::Forget { node, identity } => Write {
+                verb: Verb::Delete,
+                ..cluster_wide(Resource::NodeReport, node, precondition(identity))
+            },
+        }
+    }
+}
+
+fn namespaced(resource: Resource, key: &Key, verb: Verb, body: Value) -> Write {
+    Write { resource, namespace: Some(key.namespace.clone()), name: key.name.clone(), verb, body }
+}
+
+fn cluster_wide(resource: Resource, name: &str, body: Value) -> Write {
+    Write { resource, namespace: None, name: name.to_owned(), verb: US, body }
+}
+
+fn preserve(metadata: &Value) -> Value {
+    json!({
+        "apiVersion": "sourcepreserve.io/v1alpha1",
+        "kind": "IngressSourcePreserve",
+        "metadata": metadata,
+    })
+}
+
+/// The UID keeps an apply from creating what has just been deleted, the version from deciding on what has changed.
+fn precondition(identity: &Identity) -> Value {
+    json!({"uid": identity.uid, "resourceVersion": identity.version})
+}
+
+fn metadata_of(name: &str, identity: &Identity) -> Value {
+    let mut metadata = precondition(identity);
+    metadata["name"] = json!(name);
+    metadata
+}
+
+fn text(record: &impl Serialize) -> String {
+    serde_json::to_string(record).unwrap_or_default()
+}
+
+fn shape_service(service: &Key, identity: &Identity, shape: &Shape) -> Value {
+    let mut metadata = metadata_of(&service.name, identity);
+    metadata["namespace"] = json!(service.namespace);
+    if let Some(label) = &shape.label {
+        metadata["labels"] = json!({&label.key: label.value});
+    }
+    if let Some(record) = &shape.record {
+        metadata["annotations"] = json!({ORIGINAL_ANNOTATION: text(record)});
+    }
+    let mut body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata});
+    if shape.local {
+        body["spec"] = json!({"externalTrafficPolicy": "Local"});
+    }
+    body
+}
+
+fn return_fields(identity: &Identity, fields: &Returned) -> Value {
+    let mut metadata = precondition(identity);
+    match fields {
+        Returned::Policy => json!({"metadata": metadata, "spec": {"externalTrafficPolicy": "Cluster"}}),
+        Returned::Label(label) => {
+            metadata["labels"] = json!({&label.key: label.value});
+            json!({"metadata": metadata})
+        }
+    }
+}
+
+fn shape_node(node: &str, identity: &Identity, shape: &NodeShape) -> Value {
+    let mut metadata = metadata_of(node, identity);
+    if let Some(pool) = &shape.pool {
+        metadata["labels"] = json!({AGENT_POOL_LABEL: pool});
+    }
+    let mut annotations = Map::new();
+    if let Some(handover) = &shape.handover {
+        annotations.insert(HANDOVER_ANNOTATION.to_owned(), text(handover).into());
+    }
+    if let Some(failure) = &shape.failure {
+        annotations.insert(FAILURE_ANNOTATION.to_owned(), text(failure).into());
+    }
+    if !annotations.is_empty() {
+        metadata["annotations"] = annotations.into();
+    }
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+}
+
+fn bare_daemon_set(key: &Key, identity: &Identity) -> Value {
+    let mut metadata = metadata_of(&key.name, identity);
+    metadata["namespace"] = json!(key.namespace);
+    json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata})
+}
+
+fn affinity(terms: &[NodeSelectorTerm]) -> Value {
+    json!({"template": {"spec": {"affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+    }}}}})
+}

@@ -1,0 +1,170 @@
+//! The facts that decisions are made from. Each is the small part of a Kubernetes object that a decision looks at, so
+//! that thousands of them fit into memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use isp_api::IngressSourcePreserve;
+use isp_api::preserve::TrafficPolicy;
+use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
+
+use crate::ownership::Owner;
+use crate::record::{AffinityRecord, Failure, Handover, ServiceRecord};
+
+/// The name of a namespaced object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Key {
+    /// The name of a namespaced object.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Which state of which object a decision was made from. A write that carries it is refused when either has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The UID.
+    pub uid: String,
+    /// The resource version.
+    pub version: String,
+}
+
+/// Everything that is known.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    /// IngressSourcePreserves by name.
+    pub objects: BTreeMap<String, IngressSourcePreserve>,
+    /// All Services.
+    pub services: BTreeMap<Key, Service>,
+    /// Of each Service, by EndpointSlice: how many ready endpoints on which node.
+    pub endpoints: BTreeMap<Key, BTreeMap<String, BTreeMap<String, u32>>>,
+    /// Nodes by name.
+    pub nodes: BTreeMap<String, Node>,
+    /// IngressSourceNodes by name.
+    pub reports: BTreeMap<String, Report>,
+    /// DaemonSets that run kube-proxy or are a pool's.
+    pub daemon_sets: BTreeMap<Key, DaemonSet>,
+    /// Pods of those DaemonSets.
+    pub pods: BTreeMap<Key, Pod>,
+    /// Of each ConfigMap that a kube-proxy is configured by, by file: where its kubeconfig is.
+    pub configurations: BTreeMap<Key, BTreeMap<String, String>>,
+}
+
+impl Cluster {
+    /// How many ready endpoints a Service has, by node.
+    pub fn ready_endpoints(&self, service: &Key) -> BTreeMap<&str, u32> {
+        let mut ready = BTreeMap::new();
+        for (node, count) in self.endpoints.get(service).into_iter().flat_map(BTreeMap::values).flatten() {
+            *ready.entry(node.as_str()).or_default() += count;
+        }
+        ready
+    }
+}
+
+/// A Service.
+#[derive(Clone, Debug, Default)]
+pub struct Service {
+    /// Which state of it this is.
+    pub identity: Identity,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// What was written down on it.
+    pub record: Option<ServiceRecord>,
+    /// Whether anything from outside can reach it: NodePort, LoadBalancer or externalIPs.
+    pub exposed: bool,
+    /// Whether it is of type LoadBalancer: something outside chooses the nodes by their health checks.
+    pub balanced: bool,
+    /// `spec.externalTrafficPolicy`.
+    pub policy: Option<TrafficPolicy>,
+    /// `spec.healthCheckNodePort`.
+    pub health_check_node_port: Option<i32>,
+    /// Load balancer addresses and externalIPs.
+    pub addresses: Vec<String>,
+    /// Who owns its policy and labels.
+    pub owners: Vec<Owner>,
+    /// What `kubectl apply` was last given for its policy and labels.
+    pub last_applied: LastApplied,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+/// What `kubectl apply` was last given, as far as it matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastApplied {
+    /// `spec.externalTrafficPolicy`.
+    pub policy: Option<String>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A node.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// Which state of it this is.
+    pub identity: Identity,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether its kubelet says that it is ready.
+    pub ready: bool,
+    /// The pool whose agent it was given by the operator. A label that somebody else put there is nobody's pool.
+    pub pool: Option<String>,
+    /// Whether it is going over to the agent, or back.
+    pub handover: Option<Handover>,
+    /// Why the agent was taken away again.
+    pub failure: Option<Failure>,
+}
+
+/// What the agent of a node reports.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Which state of it this is.
+    pub identity: Identity,
+    /// The pool that the agent thinks it is in.
+    pub pool: String,
+    /// Whether kube-proxy reads through the agent at present.
+    pub connected: bool,
+    /// By UID of the object: its generation that kube-proxy works with. Shared by all nodes that report the same.
+    pub acknowledged: Arc<BTreeMap<String, i64>>,
+}
+
+/// A DaemonSet.
+#[derive(Clone, Debug, Default)]
+pub struct DaemonSet {
+    /// Which state of it this is.
+    pub identity: Identity,
+    /// The object, without what the API server keeps about its writers.
+    pub object: DaemonSetObject,
+    /// Who owns its required node affinity.
+    pub owners: Vec<Owner>,
+    /// Whether `kubectl apply` was last given a required node affinity.
+    pub affinity_applied: bool,
+    /// What was written down on it.
+    pub record: Option<AffinityRecord>,
+}
+
+/// A pod of one of those DaemonSets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pod {
+    /// The DaemonSet that made it.
+    pub daemon_set: String,
+    /// Where it runs.
+    pub node: String,
+    /// Whether all its containers are ready and it is not being deleted.
+    pub ready: bool,
+    /// What keeps a container of it from running.
+    pub trouble: Option<String>,
+}

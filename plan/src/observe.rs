@@ -1,0 +1,230 @@
+//! How Kubernetes objects become facts. What cannot be read counts as not there; the objects come from a real API
+//! server, which has checked them, except for annotations, which anybody can write.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use isp_api::IngressSourceNode;
+use isp_api::agent::runs_kube_proxy;
+use isp_api::names::{
+    AGENT_NAME, AGENT_POOL_LABEL, FAILURE_ANNOTATION, HANDOVER_ANNOTATION, NAME_LABEL, ORIGINAL_ANNOTATION,
+};
+use isp_api::preserve::TrafficPolicy;
+use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
+use k8s_openapi::api::core::v1::{
+    ConfigMap, ContainerStatus, Node as NodeObject, Pod as PodObject, Service as ServiceObject,
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::cluster::{DaemonSet, Identity, Key, LastApplied, Node, Pod, Report, Service};
+use crate::ownership::{last_applied, owners};
+
+#[cfg(test)]
+mod tests;
+
+/// The name of a namespaced object.
+pub fn key(metadata: &ObjectMeta) -> Key {
+    Key::new(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+pub(crate) fn identity(metadata: &ObjectMeta) -> Identity {
+    Identity {
+        uid: metadata.uid.clone().unwrap_or_default(),
+        version: metadata.resource_version.clone().unwrap_or_default(),
+    }
+}
+
+fn annotation<T: DeserializeOwned>(metadata: &ObjectMeta, name: &str) -> Option<T> {
+    serde_json::from_str(metadata.annotations.as_ref()?.get(name)?).ok()
+}
+
+/// A Service.
+pub fn service(object: &ServiceObject) -> Service {
+    let metadata = &object.metadata;
+    let spec = object.spec.clone().unwrap_or_default();
+    let external = spec.external_ips.unwrap_or_default();
+    let ingress = object.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+    let ingress = ingress.and_then(|balancer| balancer.ingress.as_ref()).into_iter().flatten();
+    let mut addresses: Vec<String> =
+        ingress.filter_map(|ingress| ingress.ip.clone().or_else(|| ingress.hostname.clone())).collect();
+    let exposed = matches!(spec.type_.as_deref(), Some("NodePort" | "LoadBalancer")) || !external.is_empty();
+    addresses.extend(external);
+    let applied = last_applied(metadata.annotations.as_ref()).unwrap_or_default();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    Service {
+        identity: identity(metadata),
+        labels: metadata.labels.clone().unwrap_or_default(),
+        record: annotation(metadata, ORIGINAL_ANNOTATION),
+        exposed,
+        balanced: spec.type_.as_deref() == Some("LoadBalancer"),
+        policy: match spec.external_traffic_policy.as_deref() {
+            Some("Local") => Some(TrafficPolicy::Local),
+            Some(_) => Some(TrafficPolicy::Cluster),
+            None => None,
+        },
+        health_check_node_port: spec.health_check_node_port.filter(|port| *port != 0),
+        addresses,
+        owners: owners(metadata.managed_fields.as_ref(), &["f:spec", "f:externalTrafficPolicy"]),
+        last_applied: LastApplied {
+            policy: applied.pointer("/spec/externalTrafficPolicy").and_then(text),
+            labels: applied
+                .pointer("/metadata/labels")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+                .filter_map(|(key, value)| Some((key.clone(), text(value)?)))
+                .collect(),
+        },
+        deleting: metadata.deletion_timestamp.is_some(),
+    }
+}
+
+/// The Service of an EndpointSlice, and how many ready endpoints it has on which node.
+pub fn endpoint_slice(object: &EndpointSlice) -> Option<(Key, BTreeMap<String, u32>)> {
+    let service = object.metadata.labels.as_ref()?.get("kubernetes.io/service-name")?;
+    let mut ready = BTreeMap::new();
+    for endpoint in object.endpoints.iter().flatten() {
+        let conditions = endpoint.conditions.as_ref();
+        // Unknown counts as ready, as it does for kube-proxy.
+        if conditions.and_then(|conditions| conditions.ready).unwrap_or(true)
+            && let Some(node) = &endpoint.node_name
+        {
+            *ready.entry(node.clone()).or_default() += 1;
+        }
+    }
+    Some((Key::new(object.metadata.namespace.clone()?, service.clone()), ready))
+}
+
+/// A node.
+pub fn node(object: &NodeObject) -> Node {
+    let metadata = &object.metadata;
+    let conditions = object.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let labels = metadata.labels.clone().unwrap_or_default();
+    let ours = owners(metadata.managed_fields.as_ref(), &["-"])
+        .iter()
+        .any(|owner| owner.is_us() && owner.labels.contains(AGENT_POOL_LABEL));
+    Node {
+        identity: identity(metadata),
+        ready,
+        pool: labels.get(AGENT_POOL_LABEL).filter(|_| ours).cloned(),
+        labels,
+        handover: annotation(metadata, HANDOVER_ANNOTATION),
+        failure: annotation(metadata, FAILURE_ANNOTATION),
+    }
+}
+
+/// What the agent of a node reports. Nodes that report the same share it through `known`.
+pub fn report(object: &IngressSourceNode, known: &mut Vec<Arc<BTreeMap<String, i64>>>) -> Report {
+    let status = object.status.as_ref();
+    let views = status.into_iter().flat_map(|status| &status.views);
+    // What the kernel has visibly not followed yet is not acknowledged; where it cannot be seen, the agent's word counts.
+    let acknowledged: BTreeMap<String, i64> = views
+        .filter(|view| view.relisted && view.programmed != Some(false))
+        .map(|view| (view.uid.clone(), view.generation))
+        .collect();
+    known.retain(|known| Arc::strong_count(known) > 1);
+    let shared = known.iter().find(|known| ***known == acknowledged).cloned();
+    let acknowledged = shared.unwrap_or_else(|| {
+        let new = Arc::new(acknowledged);
+        known.push(new.clone());
+        new
+    });
+    Report {
+        identity: identity(&object.metadata),
+        pool: status.map(|status| status.pool.clone()).unwrap_or_default(),
+        connected: status.is_some_and(|status| status.proxy_connected),
+        acknowledged,
+    }
+}
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+
+/// A DaemonSet, if it runs kube-proxy or is a pool's.
+pub fn daemon_set(object: &DaemonSetObject) -> Option<DaemonSet> {
+    let metadata = &object.metadata;
+    let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
+    let agents = label(NAME_LABEL).is_some_and(|name| name == AGENT_NAME);
+    let pod = object.spec.template.spec.as_ref()?;
+    if !agents && !pod.containers.iter().any(runs_kube_proxy) {
+        return None;
+    }
+    let required = format!("f:{REQUIRED}");
+    let path = ["f:spec", "f:template", "f:spec", "f:affinity", "f:nodeAffinity", required.as_str()];
+    let applied = last_applied(metadata.annotations.as_ref()).unwrap_or_default();
+    let mut slim = object.clone();
+    slim.metadata.managed_fields = None;
+    if let Some(annotations) = &mut slim.metadata.annotations {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    }
+    Some(DaemonSet {
+        identity: identity(metadata),
+        owners: owners(metadata.managed_fields.as_ref(), &path),
+        affinity_applied: applied
+            .pointer(&format!("/spec/template/spec/affinity/nodeAffinity/{REQUIRED}"))
+            .is_some(),
+        record: annotation(metadata, ORIGINAL_ANNOTATION),
+        object: slim,
+    })
+}
+
+/// Whether a DaemonSet is a pool's.
+pub fn is_pool(set: &DaemonSet) -> bool {
+    let labels = set.object.metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get(NAME_LABEL)).is_some_and(|name| name == AGENT_NAME)
+}
+
+/// A pod of a DaemonSet.
+pub fn pod(object: &PodObject) -> Option<Pod> {
+    let owners = object.metadata.owner_references.iter().flatten();
+    let owner =
+        owners.into_iter().find(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")?;
+    let status = object.status.clone().unwrap_or_default();
+    let deleting = object.metadata.deletion_timestamp.is_some();
+    let ready = status
+        .conditions
+        .iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let mut containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    Some(Pod {
+        daemon_set: owner.name.clone(),
+        node: object.spec.as_ref()?.node_name.clone()?,
+        ready: ready && !deleting,
+        trouble: containers.find_map(trouble),
+    })
+}
+
+/// What keeps a container from running.
+fn trouble(container: &ContainerStatus) -> Option<String> {
+    let state = container.state.as_ref()?;
+    let (reason, message) = match (&state.waiting, &state.terminated) {
+        (Some(waiting), _) => (waiting.reason.clone()?, waiting.message.clone()),
+        (None, Some(ended)) if ended.exit_code != 0 => {
+            (format!("ended with {}", ended.exit_code), ended.message.clone())
+        }
+        _ => return None,
+    };
+    if ["ContainerCreating", "PodInitializing"].contains(&reason.as_str()) {
+        return None;
+    }
+    let message = message.map(|message| format!(": {message}")).unwrap_or_default();
+    Some(format!("container {}: {reason}{message}", container.name))
+}
+
+/// Of a ConfigMap that configures kube-proxy, by file: where its kubeconfig is.
+pub fn configuration(object: &ConfigMap) -> BTreeMap<String, String> {
+    let kubeconfig = |text: &str| {
+        let configuration: Value = serde_yaml::from_str(text).ok()?;
+        let path = configuration.pointer("/clientConnection/kubeconfig")?.as_str()?;
+        (!path.is_empty()).then(|| path.to_owned())
+    };
+    let files = object.data.iter().flatten();
+    files.filter_map(|(file, text)| Some((file.clone(), kubeconfig(text)?))).collect()
+}

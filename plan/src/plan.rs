@@ -1,0 +1,142 @@
+//! All order, all interlocks, all conflict rules.
+//!
+//! | file | decides |
+//! |---|---|
+//! | `scene` | which object has a say in what: the Services it may change, the nodes that are elsewhere for it |
+//! | `checks` | step 1: what keeps an object from being begun |
+//! | `kube_proxy` | which DaemonSet is the cluster's kube-proxy, and what keeps it off nodes with an agent |
+//! | `pools` | the agents' DaemonSets |
+//! | `rollout` | step 2: which node goes over to the agent, or back, and when |
+//! | `services` | steps 3 to 5 and the way back: the label and the policy of each Service |
+//! | `status` | what is said about all of it |
+//!
+//! The interlocks, each in one place
+//! - nothing is changed for an object that is not held by its finalizer: `Object::may_begin`, `Object::held`
+//! - no node goes over before kube-proxy is kept off nodes with an agent and the pool's DaemonSet is there: `rollout`
+//! - no Service gets the label, and none the policy, before every node elsewhere has acknowledged the object's generation; none
+//!   without a ready endpoint on an ingress node: `services::advance`
+//! - no agent is taken away while a Service of an object that needs it is still changed: `Scene::needs_agent`
+//! - the finalizer goes last: `finish`
+
+mod checks;
+mod kube_proxy;
+mod pools;
+mod rollout;
+mod scene;
+mod services;
+mod status;
+
+use k8s_openapi::jiff::Timestamp;
+
+use self::pools::Pools;
+use self::rollout::Rollout;
+use self::scene::{Going, Scene};
+use crate::action::Action;
+use crate::cluster::{Cluster, Key};
+
+#[cfg(test)]
+mod tests;
+
+/// What the operator was told when it was started.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The image of the agents.
+    pub agent_image: String,
+    /// Whether everything is to be put back, as if every object were being deleted with `deletionPolicy: Restore`.
+    pub cleanup: bool,
+}
+
+/// What is to be done now, and what is to be said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// In any order; any may fail.
+    pub actions: Vec<Action>,
+    /// What happened, for Events.
+    pub notices: Vec<Notice>,
+    /// When to look again even if nothing has changed.
+    pub wake: Option<Timestamp>,
+}
+
+impl Plan {
+    fn wake_at(&mut self, at: Timestamp) {
+        self.wake = Some(self.wake.map_or(at, |before| before.min(at)));
+    }
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// To whom.
+    pub about: About,
+    /// Whether somebody should look at it.
+    pub warning: bool,
+    /// In a word.
+    pub reason: String,
+    /// In a sentence.
+    pub message: String,
+}
+
+/// What a notice is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum About {
+    /// An IngressSourcePreserve.
+    Object {
+        /// Its name.
+        name: String,
+        /// Its UID.
+        uid: String,
+    },
+    /// A Service.
+    Service {
+        /// Its name.
+        key: Key,
+        /// Its UID.
+        uid: String,
+    },
+}
+
+/// What is to be done next, and what is to be said.
+pub fn plan(cluster: &Cluster, settings: &Settings, now: Timestamp) -> Plan {
+    let scene = Scene::new(cluster, settings, now);
+    let mut plan = Plan::default();
+    let pools = Pools::new(&scene);
+    let rollout = Rollout::new(&scene, &pools, &mut plan);
+    pools.plan(&scene, &mut plan);
+    kube_proxy::plan(&scene, &pools, &mut plan);
+    let services = services::plan(&scene, &rollout, &mut plan);
+    finalizers(&scene, &pools, &rollout, &mut plan);
+    status::plan(&scene, &pools, &rollout, &services, &mut plan);
+    plan
+}
+
+/// Holds objects before anything is changed for them, and lets them go when nothing of it is left.
+fn finalizers(scene: &Scene<'_>, pools: &Pools<'_>, rollout: &Rollout<'_>, plan: &mut Plan) {
+    for object in &scene.objects {
+        let held = match object.going {
+            None if object.held => continue,
+            None => true,
+            Some(_) if !object.held => continue,
+            Some(Going::Restore) => {
+                let left = !object.touched.is_empty()
+                    || rollout.on_the_way_back()
+                    || (scene.nobody_needs_agents() && pools::anything_left(scene));
+                if left {
+                    continue;
+                }
+                false
+            }
+            Some(Going::Retain) => {
+                if !scene.is_retained(object) || !pools.are_retained(scene, object) {
+                    continue;
+                }
+                false
+            }
+        };
+        let metadata = &object.written.metadata;
+        plan.actions.push(Action::Finalizer {
+            object: object.name.to_owned(),
+            identity: crate::observe::identity(metadata),
+            held,
+        });
+    }
+}

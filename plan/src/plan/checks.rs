@@ -1,0 +1,128 @@
+//! Step 1: what keeps an object from being begun.
+
+use isp_api::preserve::TrafficPolicy;
+
+use super::scene::Object;
+use crate::cluster::{Cluster, Key, Node, Service};
+use crate::ownership::{Declared, label_declared, policy_declared};
+
+/// Something that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// The ingress nodes cannot be told.
+    BadSelector(String),
+    /// No node is an ingress node.
+    NoIngressNodes,
+    /// No Service is named or selected that is there.
+    NoServices,
+    /// A named Service is not there.
+    Missing(Key),
+    /// Nothing from outside can reach the Service.
+    NotExposed(Key),
+    /// With the policy Local nobody would answer.
+    NoIngressEndpoint(Key),
+    /// Somebody has declared another value.
+    Declared(Key, Declared),
+}
+
+impl Finding {
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::BadSelector(_) => "BadSelector",
+            Self::NoIngressNodes => "NoIngressNodes",
+            Self::NoServices => "NoServices",
+            Self::Missing(_) => "ServiceMissing",
+            Self::NotExposed(_) => "NotExposed",
+            Self::NoIngressEndpoint(_) => "NoIngressEndpoint",
+            Self::Declared(..) => "FieldDeclared",
+        }
+    }
+
+    /// Whether it is a conflict with another manager.
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Declared(..))
+    }
+
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::BadSelector(bad) => format!("spec.ingressNodes.selector: {bad}"),
+            Self::NoIngressNodes => {
+                "spec.ingressNodes.selector matches no node: label the nodes that take in the traffic"
+                    .to_owned()
+            }
+            Self::NoServices => "spec.services selects no Service: label one, or name it".to_owned(),
+            Self::Missing(key) => {
+                format!("Service {key} does not exist: create it, or take it out of spec.services")
+            }
+            Self::NotExposed(key) => format!(
+                "Service {key} cannot be reached from outside: give it type NodePort or LoadBalancer, or externalIPs, or \
+                 take it out of spec.services"
+            ),
+            Self::NoIngressEndpoint(key) => format!(
+                "Service {key} has no ready endpoint on an ingress node, so externalTrafficPolicy Local would drop everything: \
+                 run one of its pods on an ingress node"
+            ),
+            Self::Declared(key, declared) => declared_message(key, declared),
+        }
+    }
+}
+
+pub(super) fn declared_message(key: &Key, declared: &Declared) -> String {
+    let Declared { manager, field, value } = declared;
+    format!(
+        "Service {key}: {manager:?} has declared {field} as {value}: change or remove it there, or set conflictPolicy: Force"
+    )
+}
+
+pub(super) fn check(cluster: &Cluster, object: &Object<'_>, nodes: &[(&str, &Node)]) -> Vec<Finding> {
+    if object.going.is_some() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    match &object.bad_selector {
+        Some(bad) => found.push(Finding::BadSelector(bad.to_string())),
+        None if !object.ingress.iter().any(|ingress| *ingress) => found.push(Finding::NoIngressNodes),
+        None => {}
+    }
+    found.extend(object.missing.iter().cloned().map(Finding::Missing));
+    if object.claimed.is_empty() && object.missing.is_empty() {
+        found.push(Finding::NoServices);
+    }
+    for key in &object.claimed {
+        let Some(service) = cluster.services.get(*key) else { continue };
+        if !service.exposed {
+            found.push(Finding::NotExposed((*key).clone()));
+        } else if ingress_endpoints(cluster, object, nodes, key) == 0 {
+            found.push(Finding::NoIngressEndpoint((*key).clone()));
+        }
+        found.extend(declared(object, service).map(|declared| Finding::Declared((*key).clone(), declared)));
+    }
+    found
+}
+
+/// Who has declared another value for a field of the Service that must change.
+pub(super) fn declared(object: &Object<'_>, service: &Service) -> Option<Declared> {
+    if object.forces() {
+        return None;
+    }
+    let label = || label_declared(service, &object.label.key, &object.label.value);
+    policy_declared(service).or_else(label)
+}
+
+pub(super) fn ingress_endpoints(
+    cluster: &Cluster,
+    object: &Object<'_>,
+    nodes: &[(&str, &Node)],
+    service: &Key,
+) -> u32 {
+    let ready = cluster.ready_endpoints(service);
+    let on_ingress = |node: &str| {
+        nodes.binary_search_by_key(&node, |(name, _)| *name).is_ok_and(|place| !object.is_elsewhere(place))
+    };
+    ready.into_iter().filter(|(node, _)| on_ingress(node)).map(|(_, count)| count).sum()
+}
+
+/// What a Service's policy was, when nobody has written it down.
+pub(super) fn policy(service: &Service) -> TrafficPolicy {
+    service.policy.unwrap_or(TrafficPolicy::Cluster)
+}

@@ -1,0 +1,192 @@
+//! Which DaemonSet is the cluster's kube-proxy, how it is configured, and what keeps it off nodes with an agent.
+
+use isp_api::agent::runs_kube_proxy;
+use isp_api::names::AGENT_POOL_LABEL;
+use isp_api::preserve::KubeProxyRef;
+use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
+use thiserror::Error;
+
+use super::Plan;
+use super::pools::Pools;
+use super::scene::Scene;
+use crate::action::Action;
+use crate::cluster::{Cluster, DaemonSet, Key};
+use crate::observe::is_pool;
+use crate::ownership::{Declared, affinity_declared, foreign, ours, undeclared_owner};
+use crate::record::AffinityRecord;
+
+/// Why no agent can be made from the cluster's kube-proxy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum Problem {
+    #[error(
+        "no DaemonSet runs kube-proxy here, so its pods cannot be moved behind the agent: name it in spec.kubeProxy; where \
+         kube-proxy is no DaemonSet (systemd, static pod, k3s, or another proxy), mode Filter is not the way, mode \
+         Beside, which leaves kube-proxy alone, is"
+    )]
+    NotFound,
+    #[error("spec.kubeProxy: DaemonSet {0} does not exist or does not run kube-proxy")]
+    NotThere(Key),
+    #[error("several DaemonSets run kube-proxy ({0}): name the right one in spec.kubeProxy")]
+    Ambiguous(String),
+    #[error(
+        "DaemonSet {0}: where kube-proxy's kubeconfig is cannot be told: it is started neither with --kubeconfig nor with a \
+         --config from a ConfigMap that names one"
+    )]
+    NoKubeconfig(Key),
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl Problem {
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::NotFound | Self::NotThere(_) => "KubeProxyNotFound",
+            Self::Ambiguous(_) => "KubeProxyAmbiguous",
+            Self::NoKubeconfig(_) | Self::Unusable(_) => "KubeProxyUnusable",
+        }
+    }
+}
+
+/// The cluster's kube-proxy: the named one, or the one that can be told by kubeadm's name, its label, or its command.
+pub(super) fn find<'a>(
+    cluster: &'a Cluster,
+    named: Option<&KubeProxyRef>,
+) -> Result<(&'a Key, &'a DaemonSet), Problem> {
+    if let Some(KubeProxyRef { namespace, daemon_set }) = named {
+        let key = Key::new(namespace.clone(), daemon_set.clone());
+        let found = cluster.daemon_sets.get_key_value(&key).filter(|(_, set)| !is_pool(set));
+        return found.ok_or(Problem::NotThere(key));
+    }
+    let candidates: Vec<_> = cluster.daemon_sets.iter().filter(|(_, set)| !is_pool(set)).collect();
+    let kubeadm = |(key, _): &&(&Key, &DaemonSet)| key.namespace == "kube-system" && key.name == "kube-proxy";
+    let labelled = |(_, set): &&(&'a Key, &'a DaemonSet)| {
+        let labels = set.object.metadata.labels.as_ref();
+        labels.and_then(|labels| labels.get("k8s-app")).is_some_and(|app| app == "kube-proxy")
+    };
+    if let Some(found) = candidates.iter().find(kubeadm) {
+        return Ok(*found);
+    }
+    let mut with_label = candidates.iter().filter(labelled);
+    match (with_label.next(), with_label.next(), candidates.as_slice()) {
+        (Some(found), None, _) | (None, _, [found]) => Ok(*found),
+        (_, _, []) => Err(Problem::NotFound),
+        _ => {
+            let all: Vec<_> = candidates.iter().map(|(key, _)| key.to_string()).collect();
+            Err(Problem::Ambiguous(all.join(", ")))
+        }
+    }
+}
+
+/// Where kube-proxy reads its kubeconfig.
+pub(super) fn kubeconfig(cluster: &Cluster, key: &Key, set: &DaemonSet) -> Result<String, Problem> {
+    let pod = set.object.spec.template.spec.as_ref();
+    pod.and_then(|pod| configured(cluster, key, pod)).ok_or_else(|| Problem::NoKubeconfig(key.clone()))
+}
+
+fn configured(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<String> {
+    let container = pod.containers.iter().find(|container| runs_kube_proxy(container))?;
+    let words: Vec<&String> = container.command.iter().chain(&container.args).flatten().collect();
+    let flag = |name: &str| {
+        words.iter().enumerate().find_map(|(place, word)| {
+            let rest = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?.strip_prefix(name)?;
+            match rest.strip_prefix('=') {
+                Some(value) => Some(value.to_owned()),
+                None if rest.is_empty() => words.get(place + 1).map(|value| (*value).clone()),
+                None => None,
+            }
+        })
+    };
+    if let Some(path) = flag("kubeconfig") {
+        return Some(path);
+    }
+    let path = flag("config")?;
+    let (directory, file) = path.rsplit_once('/')?;
+    let mount = container.volume_mounts.iter().flatten().find(|mount| mount.mount_path == directory)?;
+    let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name)?;
+    let map = Key::new(key.namespace.clone(), volume.config_map.as_ref()?.name.clone());
+    cluster.configurations.get(&map)?.get(file).cloned()
+}
+
+fn requirement() -> NodeSelectorRequirement {
+    NodeSelectorRequirement {
+        key: AGENT_POOL_LABEL.to_owned(),
+        operator: "DoesNotExist".to_owned(),
+        values: None,
+    }
+}
+
+fn terms(set: &DaemonSet) -> Vec<NodeSelectorTerm> {
+    let pod = set.object.spec.template.spec.as_ref();
+    let affinity =
+        pod.and_then(|pod| pod.affinity.as_ref()).and_then(|affinity| affinity.node_affinity.as_ref());
+    let required =
+        affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+    required.map(|required| required.node_selector_terms.clone()).unwrap_or_default()
+}
+
+fn keeps_off(term: &NodeSelectorTerm) -> bool {
+    term.match_expressions.iter().flatten().any(|present| *present == requirement())
+}
+
+/// Whether kube-proxy stays off nodes with an agent. The terms are alternatives, so each of them must say so.
+pub(super) fn is_kept_off(set: &DaemonSet) -> bool {
+    let terms = terms(set);
+    !terms.is_empty() && terms.iter().all(keeps_off)
+}
+
+/// The terms with our requirement in each. There is one at least.
+fn kept_off(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
+    if terms.is_empty() {
+        return vec![NodeSelectorTerm { match_expressions: Some(vec![requirement()]), match_fields: None }];
+    }
+    let mut terms = terms.to_vec();
+    for term in terms.iter_mut().filter(|term| !keeps_off(term)) {
+        term.match_expressions.get_or_insert_default().push(requirement());
+    }
+    terms
+}
+
+/// Who has declared the affinity that would have to be changed.
+pub(super) fn declared(set: &DaemonSet) -> Option<Declared> {
+    if is_kept_off(set) { None } else { affinity_declared(set) }
+}
+
+/// Keeps kube-proxy off nodes with an agent as long as there are any, or are to be.
+pub(super) fn plan(scene: &Scene<'_>, pools: &Pools<'_>, plan: &mut Plan) {
+    for (key, set) in scene.cluster.daemon_sets.iter().filter(|(_, set)| !is_pool(set)) {
+        let (daemon_set, identity) = (key.clone(), set.identity.clone());
+        if pools.want_kept_off(key) {
+            if !is_kept_off(set) && (declared(set).is_none() || pools.force(key)) {
+                let terms = terms(set);
+                // What was written down before stays: these may be terms of ours that somebody has partly undone.
+                let record = set.record.clone().unwrap_or_else(|| AffinityRecord {
+                    owner: undeclared_owner(&set.owners).filter(|_| !terms.is_empty()),
+                    terms: terms.clone(),
+                });
+                let (terms, record) = (kept_off(&terms), Box::new(record));
+                plan.actions.push(Action::KeepOff { daemon_set, identity, terms, record });
+            }
+        } else if scene.nodes.iter().all(|(_, node)| node.pool.is_none()) {
+            plan.actions.extend(release(key, set));
+        }
+    }
+}
+
+/// Gives up what is ours on kube-proxy, the terms first.
+fn release(key: &Key, set: &DaemonSet) -> Option<Action> {
+    let (daemon_set, identity) = (key.clone(), set.identity.clone());
+    let record = set.record.as_ref()?;
+    let shared = foreign(&set.owners).any(|owner| owner.field);
+    match &record.owner {
+        Some(owner) if ours(&set.owners) && !shared && !record.terms.is_empty() => {
+            let (owner, terms) = (owner.clone(), record.terms.clone());
+            Some(Action::ReturnTerms { daemon_set, identity, owner, terms })
+        }
+        _ => Some(Action::ReleaseKubeProxy { daemon_set, identity }),
+    }
+}
+
+/// Whether anything of ours is left on a kube-proxy.
+pub(super) fn anything_left(cluster: &Cluster) -> bool {
+    cluster.daemon_sets.values().any(|set| !is_pool(set) && set.record.is_some())
+}

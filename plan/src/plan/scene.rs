@@ -1,0 +1,293 @@
+//! Which object has a say in what. Everything else asks here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use isp_api::IngressSourcePreserve;
+use isp_api::age::by_age;
+use isp_api::names::FINALIZER;
+use isp_api::preserve::{ConflictPolicy, DeletionPolicy, ServiceLabel};
+use isp_api::selector::BadSelector;
+use isp_api::validate::{Clash, Conflict, NodeIdentity, ServiceIdentity, conflicts};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::{Settings, checks};
+use crate::cluster::{Cluster, Key, Node, Service};
+
+/// The cluster with everything that follows from the objects alone.
+pub(super) struct Scene<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) settings: &'a Settings,
+    pub(super) now: Timestamp,
+    pub(super) nodes: Vec<(&'a str, &'a Node)>,
+    /// From the oldest to the newest.
+    pub(super) objects: Vec<Object<'a>>,
+    /// The object that wants each Service, by its place in `objects`.
+    pub(super) claims: BTreeMap<&'a Key, usize>,
+    /// Services that were changed for an object that is gone.
+    pub(super) orphans: Vec<&'a Key>,
+}
+
+/// Why an object no longer wants anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Going {
+    Restore,
+    Retain,
+}
+
+pub(super) struct Object<'a> {
+    pub(super) written: &'a IngressSourcePreserve,
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) generation: i64,
+    pub(super) label: ServiceLabel,
+    pub(super) going: Option<Going>,
+    /// Whether its finalizer is there.
+    pub(super) held: bool,
+    /// For each node, whether it is an ingress node of this object.
+    pub(super) ingress: Rc<Vec<bool>>,
+    pub(super) bad_selector: Option<BadSelector>,
+    /// What older objects keep it from having.
+    pub(super) conflicts: Vec<Conflict>,
+    /// Services that it wants and may have.
+    pub(super) claimed: Vec<&'a Key>,
+    /// Services that it names and that are not there.
+    pub(super) missing: Vec<Key>,
+    /// Services that were changed for it.
+    pub(super) touched: Vec<&'a Key>,
+    /// What step 1 found.
+    pub(super) checks: Vec<checks::Finding>,
+}
+
+impl Object<'_> {
+    /// Whether its label belongs to an older object: then no node can carry out its view.
+    pub(super) fn label_is_taken(&self) -> bool {
+        self.conflicts.iter().any(|conflict| matches!(conflict.clash, Clash::ServiceLabel(_)))
+    }
+
+    /// Whether a declaration of somebody else is overridden.
+    pub(super) fn forces(&self) -> bool {
+        self.written.spec.conflict_policy == ConflictPolicy::Force
+    }
+
+    /// Whether something new may be begun for it.
+    pub(super) fn may_begin(&self) -> bool {
+        self.held
+            && self.going.is_none()
+            && self.bad_selector.is_none()
+            && !self.label_is_taken()
+            && (!self.touched.is_empty() || (self.checks.is_empty() && self.conflicts.is_empty()))
+    }
+
+    /// Whether its nodes need agents: it wants something, or something is still changed for it.
+    fn counts(&self) -> bool {
+        match self.going {
+            None => !self.label_is_taken() || !self.touched.is_empty(),
+            Some(Going::Restore) => !self.touched.is_empty(),
+            Some(Going::Retain) => true,
+        }
+    }
+
+    pub(super) fn is_elsewhere(&self, node: usize) -> bool {
+        !self.ingress.get(node).copied().unwrap_or(false)
+    }
+
+    /// Whether its pool of this name gives way to an older object's.
+    pub(super) fn pool_gives_way(&self, pool: &str) -> bool {
+        self.conflicts.iter().any(|conflict| match &conflict.clash {
+            Clash::PoolDiffers { pool: name, .. } | Clash::PoolOverlaps { pool: name, .. } => name == pool,
+            _ => false,
+        })
+    }
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn new(cluster: &'a Cluster, settings: &'a Settings, now: Timestamp) -> Self {
+        let nodes: Vec<_> = cluster.nodes.iter().map(|(name, node)| (name.as_str(), node)).collect();
+        let aged = by_age(cluster.objects.values());
+        let mut clashes = all_conflicts(cluster, &nodes);
+        let mut selected = Selected::default();
+        let mut objects: Vec<Object<'a>> = aged
+            .into_iter()
+            .map(|object| new_object(object, settings, &nodes, &mut selected, &mut clashes))
+            .collect();
+        let claims = claim(cluster, &mut objects);
+        let orphans = touch(cluster, settings, &mut objects);
+        for object in &mut objects {
+            object.checks = checks::check(cluster, object, &nodes);
+        }
+        Self { cluster, settings, now, nodes, objects, claims, orphans }
+    }
+
+    pub(super) fn service(&self, key: &Key) -> Option<&'a Service> {
+        self.cluster.services.get(key)
+    }
+
+    /// The objects that need an agent on the node.
+    pub(super) fn needing(&self, node: usize) -> impl Iterator<Item = &Object<'a>> {
+        self.objects.iter().filter(move |object| object.counts() && object.is_elsewhere(node))
+    }
+
+    /// Whether a node must keep its agent, or get one.
+    pub(super) fn needs_agent(&self, node: usize) -> bool {
+        self.needing(node).next().is_some()
+    }
+
+    pub(super) fn nobody_needs_agents(&self) -> bool {
+        !self.objects.iter().any(Object::counts)
+    }
+
+    /// Whether what was changed for an object that goes is marked to stay.
+    pub(super) fn is_retained(&self, object: &Object<'_>) -> bool {
+        let retained = |key: &&Key| {
+            let record = self.service(key).and_then(|service| service.record.as_ref());
+            record.is_some_and(|record| record.retained)
+        };
+        object.touched.iter().all(retained)
+    }
+
+    /// How many ready endpoints a Service has on the object's ingress nodes.
+    pub(super) fn ingress_endpoints(&self, object: &Object<'_>, service: &Key) -> u32 {
+        checks::ingress_endpoints(self.cluster, object, &self.nodes, service)
+    }
+}
+
+/// Selectors are few and nodes are many, so each selector is evaluated once.
+#[derive(Default)]
+struct Selected(BTreeMap<String, (Rc<Vec<bool>>, Option<BadSelector>)>);
+
+impl Selected {
+    fn ingress_nodes(
+        &mut self,
+        object: &IngressSourcePreserve,
+        nodes: &[(&str, &Node)],
+    ) -> (Rc<Vec<bool>>, Option<BadSelector>) {
+        let selector = &object.spec.ingress_nodes.selector;
+        let known = serde_json::to_string(selector).unwrap_or_default();
+        self.0
+            .entry(known)
+            .or_insert_with(|| match isp_api::selector::matcher(selector) {
+                Ok(matcher) => {
+                    use kube::core::SelectorExt;
+                    let selected = nodes.iter().map(|(_, node)| matcher.matches(&node.labels)).collect();
+                    (Rc::new(selected), None)
+                }
+                Err(bad) => (Rc::new(vec![false; nodes.len()]), Some(bad)),
+            })
+            .clone()
+    }
+}
+
+fn all_conflicts(cluster: &Cluster, nodes: &[(&str, &Node)]) -> BTreeMap<String, Vec<Conflict>> {
+    let services: Vec<_> = cluster
+        .services
+        .iter()
+        .map(|(key, service)| ServiceIdentity {
+            namespace: &key.namespace,
+            name: &key.name,
+            labels: &service.labels,
+        })
+        .collect();
+    let nodes: Vec<_> =
+        nodes.iter().map(|(name, node)| NodeIdentity { name, labels: &node.labels }).collect();
+    let mut by_object: BTreeMap<String, Vec<Conflict>> = BTreeMap::new();
+    for conflict in conflicts(cluster.objects.values(), &services, &nodes) {
+        by_object.entry(conflict.object.clone()).or_default().push(conflict);
+    }
+    by_object
+}
+
+fn new_object<'a>(
+    object: &'a IngressSourcePreserve,
+    settings: &Settings,
+    nodes: &[(&str, &Node)],
+    selected: &mut Selected,
+    conflicts: &mut BTreeMap<String, Vec<Conflict>>,
+) -> Object<'a> {
+    let metadata = &object.metadata;
+    let (ingress, bad_selector) = selected.ingress_nodes(object, nodes);
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let going = match object.spec.deletion_policy {
+        _ if settings.cleanup => Some(Going::Restore),
+        _ if metadata.deletion_timestamp.is_none() => None,
+        DeletionPolicy::Restore => Some(Going::Restore),
+        DeletionPolicy::Retain => Some(Going::Retain),
+    };
+    Object {
+        written: object,
+        name,
+        uid: metadata.uid.as_deref().unwrap_or_default(),
+        generation: metadata.generation.unwrap_or_default(),
+        label: object.service_label(),
+        going,
+        held: object.finalizers().iter().any(|finalizer| finalizer == FINALIZER),
+        ingress,
+        bad_selector,
+        conflicts: conflicts.remove(name).unwrap_or_default(),
+        claimed: Vec::new(),
+        missing: Vec::new(),
+        touched: Vec::new(),
+        checks: Vec::new(),
+    }
+}
+
+/// Gives each Service to the oldest object that wants it. One that goes wants nothing any more.
+fn claim<'a>(cluster: &'a Cluster, objects: &mut [Object<'a>]) -> BTreeMap<&'a Key, usize> {
+    let mut claims = BTreeMap::new();
+    for (place, object) in objects.iter_mut().enumerate().filter(|(_, object)| object.going.is_none()) {
+        for target in &object.written.spec.services {
+            let from = Key::new(target.namespace.clone(), target.name.clone().unwrap_or_default());
+            let namespace = cluster.services.range(from.clone()..);
+            let namespace = namespace.take_while(|(key, _)| key.namespace == target.namespace);
+            for (key, service) in namespace {
+                let named = target.name.as_ref().is_none_or(|name| *name == key.name);
+                if !named {
+                    break;
+                }
+                if target.matches(&key.namespace, &key.name, &service.labels).unwrap_or(false)
+                    && !claims.contains_key(key)
+                {
+                    claims.insert(key, place);
+                    object.claimed.push(key);
+                }
+            }
+            if target.name.is_some() && !cluster.services.contains_key(&from) {
+                object.missing.push(from);
+            }
+        }
+    }
+    claims
+}
+
+/// Finds the Services that were changed for each object, by what is written down on them or by the label that only
+/// the operator gives; what is left was changed for an object that is gone.
+fn touch<'a>(cluster: &'a Cluster, settings: &Settings, objects: &mut [Object<'a>]) -> Vec<&'a Key> {
+    let names: BTreeMap<&str, usize> =
+        objects.iter().enumerate().map(|(place, object)| (object.name, place)).collect();
+    let labels: BTreeMap<ServiceLabel, usize> =
+        objects.iter().enumerate().rev().map(|(place, object)| (object.label.clone(), place)).collect();
+    let mut orphans = BTreeSet::new();
+    for (key, service) in &cluster.services {
+        let Some(ours) = service.owners.iter().find(|owner| owner.is_us()) else {
+            continue;
+        };
+        let by_record = service.record.as_ref().and_then(|record| names.get(record.object.as_str()));
+        let by_label = || {
+            let mut labels_of_ours = ours.labels.iter().filter_map(|key| {
+                let value = service.labels.get(key)?.clone();
+                labels.get(&ServiceLabel { key: key.clone(), value })
+            });
+            labels_of_ours.next()
+        };
+        let retained = service.record.as_ref().is_some_and(|record| record.retained) && !settings.cleanup;
+        match by_record.or_else(by_label) {
+            Some(place) => objects[*place].touched.push(key),
+            None if retained => {}
+            None => {
+                orphans.insert(key);
+            }
+        }
+    }
+    orphans.into_iter().collect()
+}

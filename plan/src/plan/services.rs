@@ -1,0 +1,400 @@
+//! Steps 3 to 5 and the way back: the label and the policy of each Service.
+//!
+//! | a Service that is wanted | and | then |
+//! |---|---|---|
+//! | does not carry the label | every node elsewhere has acknowledged, an ingress node has an endpoint | it gets the label |
+//! | carries the label, policy Cluster | the same | it gets the policy Local |
+//! | has Local, no endpoint for 30 s, `FallBack` | | that is written down, then the policy goes back |
+//! | fell back, an endpoint for 30 s | every node elsewhere has acknowledged | it gets the policy Local |
+//!
+//! | a Service that is no longer wanted | then |
+//! |---|---|
+//! | the policy is ours | it goes back to whom it was taken from, or to its default |
+//! | it is not | a label that was taken goes back, then everything else of ours is given up |
+//!
+//! What somebody else has declared is not touched; what somebody else has put back twice is not set a third time.
+
+use std::collections::BTreeMap;
+
+use isp_api::names::ORIGINAL_ANNOTATION;
+use isp_api::preserve::{
+    Original, ServiceLabel, ServiceState, ServiceStatus, TrafficPolicy, WhenNoIngressEndpoint,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+
+use super::Plan;
+use super::checks::{declared, declared_message, policy};
+use super::rollout::{Rollout, after};
+use super::scene::{Going, Object, Scene};
+use crate::action::{Action, Returned, ServiceStep, Shape};
+use crate::cluster::{Key, Service};
+use crate::ownership::{Owner, foreign, ours, undeclared_owner};
+use crate::record::{OriginalLabel, ServiceRecord};
+
+/// How long an endpoint must be gone, or back, before a policy that falls back follows.
+const STEADY: i64 = 30;
+/// How often a field is set before whoever puts it back is left alone.
+const OFTEN: u32 = 2;
+
+/// What is known about the Services of each object, by the object's place in the scene.
+pub(super) type News = BTreeMap<usize, Vec<ServiceStatus>>;
+
+pub(super) fn plan(scene: &Scene<'_>, rollout: &Rollout<'_>, plan: &mut Plan) -> News {
+    let mut news = News::new();
+    for (place, object) in scene.objects.iter().enumerate() {
+        let (elsewhere, ready) = rollout.acknowledged(scene, object);
+        let acknowledged = elsewhere == ready;
+        let statuses = news.entry(place).or_default();
+        for key in &object.claimed {
+            let Some(service) = scene.service(key) else { continue };
+            let mut wanted =
+                Wanted { scene, object, key, service, acknowledged, status: status(scene, object, key) };
+            wanted.advance(plan);
+            statuses.push(wanted.status);
+        }
+        for key in &object.touched {
+            let Some(service) = scene.service(key) else { continue };
+            let claimed = scene.claims.get(key);
+            if object.going.is_none() && claimed.is_some() {
+                // Its own, or taken over by the object that has it now.
+                continue;
+            }
+            match object.going {
+                Some(Going::Retain) => plan.actions.extend(retain(object, key, service)),
+                _ => plan.actions.push(restore(key, service)),
+            }
+            if claimed.is_none_or(|owner| *owner != place) {
+                let mut status = status(scene, object, key);
+                status.state = ServiceState::Restoring;
+                statuses.push(status);
+            }
+        }
+        for key in &object.missing {
+            let mut status = status(scene, object, key);
+            status.state = ServiceState::Missing;
+            statuses.push(status);
+        }
+    }
+    for key in &scene.orphans {
+        if let Some(service) = scene.service(key) {
+            plan.actions.push(restore(key, service));
+        }
+    }
+    news
+}
+
+/// A Service that an object wants and may have.
+struct Wanted<'s, 'a> {
+    scene: &'s Scene<'a>,
+    object: &'s Object<'a>,
+    key: &'a Key,
+    service: &'a Service,
+    acknowledged: bool,
+    status: ServiceStatus,
+}
+
+impl Wanted<'_, '_> {
+    fn advance(&mut self, plan: &mut Plan) {
+        let (object, service) = (self.object, self.service);
+        if let Some(other) = self.held_by_one_that_goes() {
+            return self.say(
+                ServiceState::Waiting,
+                &format!("waits until it is given back by {other}, which is being deleted"),
+            );
+        }
+        let labelled = service.labels.get(&object.label.key) == Some(&object.label.value);
+        let local = service.policy == Some(TrafficPolicy::Local);
+        let here = if labelled && local { ServiceState::Preserved } else { ServiceState::Waiting };
+        if let Some(declared) = declared(object, service) {
+            return self.say(ServiceState::Conflict, &declared_message(self.key, &declared));
+        }
+        if !object.held || service.deleting {
+            return self.say(here, if service.deleting { "it is being deleted" } else { "" });
+        }
+        if !service.exposed {
+            return self.say(ServiceState::Waiting, "it cannot be reached from outside");
+        }
+        if !labelled {
+            return self.label(plan);
+        }
+        if self.record_is_missing() {
+            // Somebody has removed what was written down, or another object had the Service before.
+            let record = self.record();
+            plan.actions.push(self.shape(record, ours(&service.owners), ServiceStep::Label));
+        }
+        if local { self.keep(plan) } else { self.localise(plan) }
+    }
+
+    /// Step 3.
+    fn label(&mut self, plan: &mut Plan) {
+        let mut record = self.record();
+        if record.labelled >= OFTEN {
+            let key = &self.object.label.key;
+            return self.put_back(&format!("label {key}"), |owner| owner.labels.contains(key));
+        }
+        if !self.may_change() {
+            return;
+        }
+        record.labelled += 1;
+        plan.actions.push(self.shape(record, ours(&self.service.owners), ServiceStep::Label));
+        self.say(ServiceState::Waiting, "gets the label");
+    }
+
+    /// Steps 4 and 5.
+    fn localise(&mut self, plan: &mut Plan) {
+        let mut record = self.record();
+        let fell_back = record.fell_back;
+        self.status.state = if fell_back { ServiceState::FellBack } else { ServiceState::Labelled };
+        if record.localised >= OFTEN && !fell_back {
+            return self.put_back("spec.externalTrafficPolicy", |owner| owner.field);
+        }
+        if !self.may_change() {
+            return;
+        }
+        if fell_back {
+            let steady = after(self.since(), STEADY);
+            if self.scene.now < steady {
+                plan.wake_at(steady);
+                return self.say(
+                    ServiceState::FellBack,
+                    "an endpoint is back on an ingress node; waits whether it stays",
+                );
+            }
+        }
+        record.fell_back = false;
+        record.localised = if fell_back { 1 } else { record.localised + 1 };
+        plan.actions.push(self.shape(record, true, ServiceStep::Localise));
+    }
+
+    /// Step 6: the policy is Local.
+    fn keep(&mut self, plan: &mut Plan) {
+        let mut record = self.record();
+        let falls_back = self.object.written.spec.when_no_ingress_endpoint == WhenNoIngressEndpoint::FallBack
+            && ours(&self.service.owners);
+        if self.status.ingress_endpoints > 0 {
+            if record.fell_back {
+                // It was about to fall back when an endpoint came.
+                record.fell_back = false;
+                plan.actions.push(self.shape(record, true, ServiceStep::Localise));
+            }
+            return self.say(ServiceState::Preserved, "");
+        }
+        self.say(ServiceState::Preserved, "no ingress node has a ready endpoint: nobody outside is answered");
+        if !falls_back {
+            return;
+        }
+        let steady = after(self.since(), STEADY);
+        if record.fell_back {
+            plan.actions.push(give_up_policy(self.key, self.service, &record));
+        } else if self.scene.now >= steady {
+            record.fell_back = true;
+            plan.actions.push(self.shape(record, true, ServiceStep::FallBack));
+        } else {
+            plan.wake_at(steady);
+        }
+    }
+
+    /// What every change waits for.
+    fn may_change(&mut self) -> bool {
+        let begun = self.object.may_begin();
+        let state = self.status.state;
+        if self.status.ingress_endpoints == 0 {
+            self.say(state, "waits for a ready endpoint on an ingress node");
+        } else if !begun {
+            self.say(state, "waits for what the conditions say");
+        } else if !self.acknowledged {
+            let follow = if self.service.balanced {
+                "; its load balancer must follow healthCheckNodePort by then, for nodes outside the ingress pool stop answering it"
+            } else {
+                "; from then on nodes outside the ingress pool do not answer clients from outside"
+            };
+            self.say(state, &format!("waits until every node elsewhere has acknowledged{follow}"));
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// The object that is being deleted and has not given the Service back yet.
+    fn held_by_one_that_goes(&self) -> Option<&str> {
+        let going = self.scene.objects.iter().filter(|object| object.going.is_some());
+        let mut holding = going.filter(|object| object.touched.contains(&self.key));
+        holding.next().map(|object| object.name)
+    }
+
+    fn record_is_missing(&self) -> bool {
+        self.service.record.as_ref().is_none_or(|record| record.object != self.object.name || record.retained)
+    }
+
+    /// What is written down, or would be. The counts are of one generation: a changed object is tried anew.
+    fn record(&self) -> ServiceRecord {
+        let (object, service) = (self.object, self.service);
+        let known = service.record.clone().unwrap_or_else(|| self.first_record());
+        let same = known.object == object.name && known.generation == object.generation;
+        let (labelled, localised) = if same { (known.labelled, known.localised) } else { (0, 0) };
+        ServiceRecord {
+            object: object.name.to_owned(),
+            generation: object.generation,
+            labelled,
+            localised,
+            retained: false,
+            ..known
+        }
+    }
+
+    /// From the status where that has it, else from the Service as it is.
+    fn first_record(&self) -> ServiceRecord {
+        let (object, service) = (self.object, self.service);
+        let told = self.status.original.clone().filter(|_| service.owners.iter().any(Owner::is_us));
+        let original = told.unwrap_or_else(|| Original {
+            external_traffic_policy: policy(service),
+            health_check_node_port: service.health_check_node_port,
+        });
+        let key = &object.label.key;
+        let before = service.labels.get(key).filter(|value| **value != object.label.value);
+        let label = before.and_then(|value| {
+            let owner = foreign(&service.owners).find(|owner| owner.labels.contains(key))?;
+            Some(OriginalLabel { key: key.clone(), value: value.clone(), owner: Some(owner.manager.clone()) })
+        });
+        ServiceRecord {
+            object: object.name.to_owned(),
+            policy: original.external_traffic_policy,
+            policy_owner: undeclared_owner(&service.owners),
+            health_check_node_port: original.health_check_node_port,
+            label,
+            generation: object.generation,
+            labelled: 0,
+            localised: 0,
+            fell_back: false,
+            retained: false,
+        }
+    }
+
+    fn shape(&self, record: ServiceRecord, local: bool, step: ServiceStep) -> Action {
+        let shape = Shape { label: Some(self.object.label.clone()), local, record: Some(record) };
+        shape_service(self.key, self.service, shape, step)
+    }
+
+    fn since(&self) -> Timestamp {
+        self.status.ingress_endpoints_since.as_ref().map_or(self.scene.now, |since| since.0)
+    }
+
+    /// Somebody keeps undoing what was done.
+    fn put_back(&mut self, field: &str, owns: impl Fn(&Owner) -> bool) {
+        let managers: Vec<_> = foreign(&self.service.owners)
+            .filter(|owner| owns(owner))
+            .map(|owner| format!("{:?}", owner.manager))
+            .collect();
+        let who = if managers.is_empty() { "somebody".to_owned() } else { managers.join(" and ") };
+        let message = format!(
+            "Service {}: {who} keeps putting back {field} and is not fought: make it leave the field alone, then change the \
+             object's spec or remove the annotation {ORIGINAL_ANNOTATION} from the Service",
+            self.key,
+        );
+        self.say(ServiceState::Conflict, &message);
+    }
+
+    fn say(&mut self, state: ServiceState, message: &str) {
+        self.status.state = state;
+        self.status.message = (!message.is_empty()).then(|| message.to_owned());
+    }
+}
+
+/// One step of the way back: the policy first.
+fn restore(key: &Key, service: &Service) -> Action {
+    let record = service.record.as_ref();
+    if ours(&service.owners) {
+        let Some(record) = record else {
+            let shape = Shape { label: our_label(service), local: false, record: None };
+            return shape_service(key, service, shape, ServiceStep::GiveUpPolicy);
+        };
+        return give_up_policy(key, service, record);
+    }
+    let taken = record.and_then(|record| record.label.clone());
+    if let Some(label) = taken
+        && let Some(owner) = label.owner.clone()
+        && service.labels.get(&label.key) != Some(&label.value)
+    {
+        let (service_key, identity) = (key.clone(), service.identity.clone());
+        return Action::ReturnFields {
+            service: service_key,
+            identity,
+            owner,
+            fields: Returned::Label(label),
+        };
+    }
+    shape_service(key, service, Shape::default(), ServiceStep::Release)
+}
+
+/// The policy goes to whom it was taken from, who then owns it as before, or to its default.
+fn give_up_policy(key: &Key, service: &Service, record: &ServiceRecord) -> Action {
+    let shared = foreign(&service.owners).any(|owner| owner.field);
+    match &record.policy_owner {
+        Some(owner) if !shared && record.policy == TrafficPolicy::Cluster => Action::ReturnFields {
+            service: key.clone(),
+            identity: service.identity.clone(),
+            owner: owner.clone(),
+            fields: Returned::Policy,
+        },
+        _ => {
+            let shape = Shape { label: our_label(service), local: false, record: Some(record.clone()) };
+            shape_service(key, service, shape, ServiceStep::GiveUpPolicy)
+        }
+    }
+}
+
+/// Marks a Service to stay as it is.
+fn retain(object: &Object<'_>, key: &Key, service: &Service) -> Option<Action> {
+    let mut record = service.record.clone()?;
+    if record.retained {
+        return None;
+    }
+    record.retained = true;
+    object.name.clone_into(&mut record.object);
+    let shape = Shape { label: our_label(service), local: ours(&service.owners), record: Some(record) };
+    Some(shape_service(key, service, shape, ServiceStep::Retain))
+}
+
+/// The label that the operator gave.
+fn our_label(service: &Service) -> Option<ServiceLabel> {
+    let mine = service.owners.iter().find(|owner| owner.is_us())?;
+    mine.labels
+        .iter()
+        .find_map(|key| Some(ServiceLabel { key: key.clone(), value: service.labels.get(key)?.clone() }))
+}
+
+fn shape_service(key: &Key, service: &Service, shape: Shape, step: ServiceStep) -> Action {
+    let (service, identity) = (key.clone(), service.identity.clone());
+    Action::ShapeService { service, identity, shape: Box::new(shape), step }
+}
+
+/// What can be said about a Service whatever is done with it.
+fn status(scene: &Scene<'_>, object: &Object<'_>, key: &Key) -> ServiceStatus {
+    let service = scene.service(key);
+    let said = object.written.status.as_ref().and_then(|status| {
+        let mut services = status.services.iter();
+        services.find(|said| said.namespace == key.namespace && said.name == key.name)
+    });
+    let ingress_endpoints = scene.ingress_endpoints(object, key);
+    // Times are kept to the second, as the API server keeps them.
+    let now = Timestamp::from_second(scene.now.as_second()).unwrap_or(scene.now);
+    let same = said.filter(|said| (said.ingress_endpoints == 0) == (ingress_endpoints == 0));
+    let since = same.and_then(|said| said.ingress_endpoints_since.clone());
+    let written = service.and_then(|service| service.record.as_ref());
+    let original = written.map(|record| Original {
+        external_traffic_policy: record.policy,
+        health_check_node_port: record.health_check_node_port,
+    });
+    let changed = service.is_some_and(|service| service.owners.iter().any(Owner::is_us));
+    ServiceStatus {
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        original: original.or_else(|| said.filter(|_| changed).and_then(|said| said.original.clone())),
+        addresses: service.map(|service| service.addresses.clone()).unwrap_or_default(),
+        ingress_endpoints,
+        ingress_endpoints_since: Some(since.unwrap_or(Time(now))),
+        state: ServiceState::Waiting,
+        message: None,
+    }
+}

@@ -1,0 +1,487 @@
+//! What is said: conditions, counts, and what changed since it was last said.
+
+use isp_api::conditions::{find, record};
+use isp_api::names::condition;
+use isp_api::preserve::{
+    IngressSourcePreserveStatus, Phase, PoolStatus, ServiceState, ServiceStatus, Summary,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+
+use super::kube_proxy;
+use super::pools::Pools;
+use super::rollout::{Rollout, State};
+use super::scene::{Going, Object, Scene};
+use super::services::News;
+use super::{About, Notice, Plan};
+use crate::action::Action;
+use crate::cluster::Key;
+
+/// A condition without its time.
+struct Said {
+    holds: bool,
+    reason: &'static str,
+    message: String,
+}
+
+fn yes(reason: &'static str, message: impl Into<String>) -> Said {
+    Said { holds: true, reason, message: message.into() }
+}
+
+fn no(reason: &'static str, message: impl Into<String>) -> Said {
+    Said { holds: false, reason, message: message.into() }
+}
+
+pub(super) fn plan(
+    scene: &Scene<'_>,
+    pools: &Pools<'_>,
+    rollout: &Rollout<'_>,
+    news: &News,
+    plan: &mut Plan,
+) {
+    for (place, object) in scene.objects.iter().enumerate() {
+        let services = news.get(&place).map(Vec::as_slice).unwrap_or_default();
+        let story = Story { scene, pools, rollout, object, services };
+        let before = object.written.status.clone().unwrap_or_default();
+        let status = story.status(&before);
+        // The last write of an object that goes is its finalizer's; a status after it would find nobody.
+        let leaves = plan.actions.iter().any(|action| {
+            matches!(action, Action::Finalizer { object: name, held: false, .. } if name == object.name)
+        });
+        if status == before || leaves {
+            continue;
+        }
+        plan.notices.extend(story.notices(&before, &status));
+        plan.actions.push(Action::Status {
+            object: object.name.to_owned(),
+            uid: object.uid.to_owned(),
+            status: Box::new(status),
+        });
+    }
+}
+
+/// Everything that can be said about one object.
+struct Story<'s, 'a> {
+    scene: &'s Scene<'a>,
+    pools: &'s Pools<'a>,
+    rollout: &'s Rollout<'a>,
+    object: &'s Object<'a>,
+    services: &'s [ServiceStatus],
+}
+
+impl Story<'_, '_> {
+    fn status(&self, before: &IngressSourcePreserveStatus) -> IngressSourcePreserveStatus {
+        let object = self.object;
+        let (elsewhere, acknowledged) = self.rollout.acknowledged(self.scene, object);
+        let checked = self.checked();
+        let agents = self.agents(elsewhere);
+        let labelled = self.services_are("Labelled", "carry the label", |state| {
+            [ServiceState::Labelled, ServiceState::Preserved, ServiceState::FellBack].contains(&state)
+        });
+        let local = self.services_are("LocalPolicySet", "have externalTrafficPolicy Local", |state| {
+            state == ServiceState::Preserved
+        });
+        let heard = if elsewhere == acknowledged {
+            yes("Acknowledged", format!("all {elsewhere} nodes elsewhere see what they should"))
+        } else {
+            no(
+                "Waiting",
+                format!(
+                    "{acknowledged} of {elsewhere} nodes elsewhere have acknowledged generation {}",
+                    object.generation
+                ),
+            )
+        };
+        let conflict = self.conflict();
+        let degraded = self.degraded();
+        let steps = [&checked, &agents, &labelled, &heard, &local];
+        let ready = self.ready(&steps, &conflict, &degraded);
+        let progressing = self.progressing(&ready, &checked, &agents, &conflict, &steps);
+        let phase = self.phase(&ready, &conflict, &degraded, &checked);
+
+        let mut conditions = before.conditions.clone();
+        let all = [
+            (condition::READY, ready),
+            (condition::PROGRESSING, progressing),
+            (condition::DEGRADED, degraded),
+            (condition::CONFLICT, conflict),
+            (condition::CHECKED, checked),
+            (condition::AGENTS_READY, agents),
+            (condition::LABELLED, labelled),
+            (condition::ACKNOWLEDGED, heard),
+            (condition::LOCAL_POLICY_SET, local),
+        ];
+        let now = Timestamp::from_second(self.scene.now.as_second()).unwrap_or(self.scene.now);
+        for (type_, said) in all {
+            record(
+                &mut conditions,
+                Condition {
+                    type_: type_.to_owned(),
+                    status: if said.holds { "True" } else { "False" }.to_owned(),
+                    reason: said.reason.to_owned(),
+                    message: said.message,
+                    last_transition_time: Time(now),
+                    observed_generation: Some(object.generation),
+                },
+            );
+        }
+        let preserved = self.count(ServiceState::Preserved);
+        IngressSourcePreserveStatus {
+            observed_generation: Some(object.generation),
+            phase: Some(phase),
+            summary: Some(Summary {
+                services: format!("{preserved}/{}", self.services.len()),
+                nodes: format!("{acknowledged}/{elsewhere}"),
+            }),
+            conditions,
+            services: self.services.to_vec(),
+            node_pools: self.node_pools(),
+            sidecars: before.sidecars.clone(),
+        }
+    }
+
+    fn count(&self, state: ServiceState) -> usize {
+        self.services.iter().filter(|service| service.state == state).count()
+    }
+
+    /// Step 1. Conflicts have a condition of their own.
+    fn checked(&self) -> Said {
+        let found: Vec<_> = self.object.checks.iter().filter(|finding| !finding.is_conflict()).collect();
+        match found.first() {
+            _ if self.object.going.is_some() => no("Terminating", "the object is being deleted"),
+            None => yes("Checked", "every Service has a ready endpoint on an ingress node"),
+            Some(first) => no(first.reason(), with_more(first.message(), found.len() - 1)),
+        }
+    }
+
+    /// Step 2.
+    fn agents(&self, elsewhere: usize) -> Said {
+        let done = self.elsewhere().filter(|(_, _, state)| **state == State::Done).count();
+        if done == elsewhere {
+            return yes("AgentsReady", format!("all {elsewhere} nodes elsewhere have their agent"));
+        }
+        let failures: Vec<String> = self
+            .elsewhere()
+            .filter_map(|(pool, node, state)| match state {
+                State::Late(reason) | State::Failed(reason) => Some((pool, node, reason.clone())),
+                State::GoingBack => {
+                    let failure = self.scene.cluster.nodes.get(node)?.failure.as_ref()?;
+                    Some((pool, node, failure.reason.clone()))
+                }
+                _ => None,
+            })
+            .map(|(pool, node, reason)| format!("pool {}, node {node}: {reason}", pool.unwrap_or("?")))
+            .collect();
+        if let Some(first) = failures.first() {
+            let message = format!("a wave missed its deadline: {first}");
+            return no("WaveFailed", with_more(message, failures.len() - 1));
+        }
+        if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err()) {
+            return no(problem.reason(), problem.to_string());
+        }
+        let without: Vec<_> = self
+            .elsewhere()
+            .filter(|(_, _, state)| **state == State::WithoutPool)
+            .map(|(_, node, _)| node)
+            .collect();
+        if let Some(first) = without.first() {
+            let message = format!(
+                "node {first} needs an agent and matches no pool: extend a selector in spec.nodePools, or make it an ingress node"
+            );
+            return no("NodeWithoutPool", with_more(message, without.len() - 1));
+        }
+        if !self.object.may_begin() {
+            return no("NotBegun", "waits for the other conditions");
+        }
+        if self.object.written.spec.rollout.paused {
+            return no(
+                "Paused",
+                format!("{done} of {elsewhere} nodes have their agent; spec.rollout.paused is set"),
+            );
+        }
+        let unreachable: Vec<_> = self
+            .elsewhere()
+            .filter(|(_, _, state)| **state == State::Unreachable)
+            .map(|(_, node, _)| node)
+            .collect();
+        if let Some(first) = unreachable.first()
+            && done + unreachable.len() == elsewhere
+        {
+            let message =
+                format!("node {first} is not ready, so it cannot get its agent: bring it back or delete it");
+            return no("NodeNotReady", with_more(message, unreachable.len() - 1));
+        }
+        no("RollingOut", format!("{done} of {elsewhere} nodes elsewhere have their agent"))
+    }
+
+    /// The nodes elsewhere: pool, name, state.
+    fn elsewhere(&self) -> impl Iterator<Item = (Option<&str>, &str, &State)> {
+        self.scene
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| self.object.is_elsewhere(*place))
+            .map(|(place, (name, _))| (self.pools.assigned[place], *name, &self.rollout.states[place]))
+    }
+
+    /// The pools that nodes elsewhere belong to.
+    fn own_pools(&self) -> impl Iterator<Item = (&str, &super::pools::Pool<'_>)> {
+        self.pools
+            .pools
+            .iter()
+            .filter(|(_, pool)| pool.members.iter().any(|node| self.object.is_elsewhere(*node)))
+            .map(|(name, pool)| (*name, pool))
+    }
+
+    fn services_are(&self, reason: &'static str, what: &str, holds: impl Fn(ServiceState) -> bool) -> Said {
+        let wanted = self.services.iter().filter(|service| service.state != ServiceState::Restoring);
+        let (done, left): (Vec<_>, Vec<_>) = wanted.partition(|service| holds(service.state));
+        match left.first() {
+            None if done.is_empty() => no("NoServices", "there is no Service to change"),
+            None => yes(reason, format!("all {} Services {what}", done.len())),
+            Some(first) => {
+                let why = first.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+                let message = format!("Service {}/{} does not yet {what}{why}", first.namespace, first.name);
+                no("Waiting", with_more(message, left.len() - 1))
+            }
+        }
+    }
+
+    fn conflict(&self) -> Said {
+        let mut found: Vec<(&'static str, String)> =
+            self.object.conflicts.iter().map(|conflict| (conflict.reason(), conflict.to_string())).collect();
+        let of_services = self.services.iter().filter(|service| service.state == ServiceState::Conflict);
+        found.extend(
+            of_services.map(|service| ("FieldDeclared", service.message.clone().unwrap_or_default())),
+        );
+        if self.object.going.is_none() {
+            found.extend(self.own_pools().filter_map(|(_, pool)| {
+                let (key, set) = pool.made.as_ref().ok()?.kube_proxy;
+                let declared = kube_proxy::declared(set).filter(|_| !self.object.forces())?;
+                let message = format!(
+                    "DaemonSet {key}: {:?} has declared {}: add the requirement {} DoesNotExist to each of its terms \
+                     there, or set conflictPolicy: Force",
+                    declared.manager,
+                    declared.field,
+                    isp_api::names::AGENT_POOL_LABEL,
+                );
+                Some(("FieldDeclared", message))
+            }));
+        }
+        match found.first() {
+            None => no("None", "nobody else claims anything"),
+            Some((reason, message)) => yes(reason, with_more(message.clone(), found.len() - 1)),
+        }
+    }
+
+    fn degraded(&self) -> Said {
+        let lost = self.services.iter().filter(|service| {
+            service.ingress_endpoints == 0
+                && [ServiceState::Preserved, ServiceState::FellBack].contains(&service.state)
+        });
+        let lost: Vec<String> = lost
+            .map(|service| {
+                let outcome = if service.state == ServiceState::FellBack {
+                    "it fell back to Cluster, so its clients' address is lost"
+                } else {
+                    "nobody outside is answered"
+                };
+                format!(
+                    "Service {}/{} has no ready endpoint on an ingress node: {outcome}",
+                    service.namespace, service.name
+                )
+            })
+            .collect();
+        if let Some(first) = lost.first() {
+            return yes("NoIngressEndpoint", with_more(first.clone(), lost.len() - 1));
+        }
+        let failed = |state: &State| matches!(state, State::Late(_) | State::Failed(_));
+        if self.object.going.is_none()
+            && let Some((pool, node, _)) = self.elsewhere().find(|(_, _, state)| failed(state))
+        {
+            let message =
+                format!("the agent of node {node} in pool {} missed its deadline", pool.unwrap_or("?"));
+            return yes("WaveFailed", message);
+        }
+        no("None", "nothing that worked has stopped")
+    }
+
+    fn ready(&self, steps: &[&Said], conflict: &Said, degraded: &Said) -> Said {
+        if self.object.going.is_some() {
+            return no("Terminating", "the object is being deleted");
+        }
+        if conflict.holds {
+            return no("Conflict", conflict.message.clone());
+        }
+        if degraded.holds {
+            return no("Degraded", degraded.message.clone());
+        }
+        match steps.iter().find(|step| !step.holds) {
+            Some(step) => no(step.reason, step.message.clone()),
+            None => yes(
+                "Preserved",
+                format!("the client address arrives at {} Services", self.count(ServiceState::Preserved)),
+            ),
+        }
+    }
+
+    fn progressing(
+        &self,
+        ready: &Said,
+        checked: &Said,
+        agents: &Said,
+        conflict: &Said,
+        steps: &[&Said],
+    ) -> Said {
+        match self.object.going {
+            Some(Going::Restore) => {
+                let left = self.object.touched.len();
+                let message = if left > 0 {
+                    format!("{left} Services are on their way back")
+                } else {
+                    "the nodes go back to the cluster's kube-proxy".to_owned()
+                };
+                return yes("Restoring", message);
+            }
+            Some(Going::Retain) => {
+                return yes("Retaining", "everything stays as it is, by deletionPolicy Retain");
+            }
+            None => {}
+        }
+        if ready.holds {
+            return no("Done", "nothing is left to do");
+        }
+        let stuck = [
+            "WaveFailed",
+            "Paused",
+            "NodeWithoutPool",
+            "KubeProxyNotFound",
+            "KubeProxyAmbiguous",
+            "KubeProxyUnusable",
+        ];
+        if conflict.holds
+            || stuck.contains(&agents.reason)
+            || (!checked.holds && self.object.touched.is_empty())
+        {
+            return no("Stopped", ready.message.clone());
+        }
+        match steps.iter().find(|step| !step.holds) {
+            Some(step) => yes(step.reason, step.message.clone()),
+            None => no("Stopped", ready.message.clone()),
+        }
+    }
+
+    fn phase(&self, ready: &Said, conflict: &Said, degraded: &Said, checked: &Said) -> Phase {
+        match self.object.going {
+            Some(_) => Phase::Terminating,
+            None if conflict.holds => Phase::Conflict,
+            None if degraded.holds => Phase::Degraded,
+            None if ready.holds => Phase::Ready,
+            None if !checked.holds && self.object.touched.is_empty() => Phase::Pending,
+            None => Phase::Progressing,
+        }
+    }
+
+    fn node_pools(&self) -> Vec<PoolStatus> {
+        let mut pools: Vec<PoolStatus> = Vec::new();
+        for (name, pool) in self.own_pools() {
+            let members = pool.members.iter().filter(|node| self.object.is_elsewhere(**node));
+            let (mut nodes, mut handed_over, mut ready, mut failed) = (0, 0, 0, 0);
+            for place in members {
+                nodes += 1;
+                let (node, facts) = self.scene.nodes[*place];
+                handed_over += u32::from(facts.pool.as_deref() == Some(name));
+                let report = self.scene.cluster.reports.get(node);
+                let current = report.is_some_and(|report| {
+                    report.acknowledged.get(self.object.uid) == Some(&self.object.generation)
+                });
+                ready += u32::from(self.rollout.states[*place] == State::Done && current);
+                failed += u32::from(matches!(self.rollout.states[*place], State::Late(_) | State::Failed(_)));
+            }
+            pools.push(PoolStatus { name: name.to_owned(), nodes, handed_over, ready, failed });
+        }
+        pools
+    }
+
+    /// What has changed since it was last said, for the object and for its Services.
+    fn notices(
+        &self,
+        before: &IngressSourcePreserveStatus,
+        now: &IngressSourcePreserveStatus,
+    ) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        let about = || About::Object { name: self.object.name.to_owned(), uid: self.object.uid.to_owned() };
+        for (type_, bad) in [
+            (condition::READY, false),
+            (condition::DEGRADED, true),
+            (condition::CONFLICT, true),
+            (condition::AGENTS_READY, false),
+        ] {
+            let Some(said) = find(&now.conditions, type_) else { continue };
+            let earlier = find(&before.conditions, type_);
+            let turned = earlier.is_none_or(|earlier| earlier.status != said.status);
+            let failed = type_ == condition::AGENTS_READY && said.reason == "WaveFailed";
+            let newly = failed && earlier.is_none_or(|earlier| earlier.reason != said.reason);
+            if (turned && said.status == "True") || newly {
+                notices.push(Notice {
+                    about: about(),
+                    warning: bad || failed,
+                    reason: said.reason.clone(),
+                    message: said.message.clone(),
+                });
+            }
+        }
+        for service in &now.services {
+            let earlier = before
+                .services
+                .iter()
+                .find(|earlier| earlier.namespace == service.namespace && earlier.name == service.name);
+            notices.extend(self.service_notice(earlier, service));
+        }
+        notices
+    }
+
+    fn service_notice(&self, before: Option<&ServiceStatus>, now: &ServiceStatus) -> Option<Notice> {
+        let key = Key::new(now.namespace.clone(), now.name.clone());
+        let uid = self.scene.service(&key)?.identity.uid.clone();
+        let name = self.object.name;
+        let lost = |service: &ServiceStatus| {
+            service.state == ServiceState::Preserved && service.ingress_endpoints == 0
+        };
+        let turned = before.is_none_or(|before| before.state != now.state);
+        let (warning, reason, message) = if lost(now) && !before.is_some_and(lost) {
+            (
+                true,
+                "NoIngressEndpoint",
+                "no ingress node has a ready endpoint: nobody outside is answered".to_owned(),
+            )
+        } else if turned {
+            match now.state {
+                ServiceState::Preserved => (
+                    false,
+                    "Preserved",
+                    format!("externalTrafficPolicy is Local, for IngressSourcePreserve {name}"),
+                ),
+                ServiceState::FellBack => (
+                    true,
+                    "FellBack",
+                    "externalTrafficPolicy is Cluster until an ingress node has an endpoint again".to_owned(),
+                ),
+                ServiceState::Conflict => (true, "FieldDeclared", now.message.clone().unwrap_or_default()),
+                ServiceState::Restoring => (
+                    false,
+                    "Restoring",
+                    format!("goes back to what it was before IngressSourcePreserve {name}"),
+                ),
+                ServiceState::Missing | ServiceState::Waiting | ServiceState::Labelled => return None,
+            }
+        } else {
+            return None;
+        };
+        Some(Notice { about: About::Service { key, uid }, warning, reason: reason.to_owned(), message })
+    }
+}
+
+fn with_more(message: String, more: usize) -> String {
+    if more == 0 { message } else { format!("{message} (and {more} more)") }
+}

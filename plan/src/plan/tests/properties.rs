@@ -1,0 +1,373 @@
+//! Over generated clusters and histories: the interlocks hold for every single write, in whatever order the writes of a plan
+//! are carried out and whichever of them fail; from every state planning comes to rest; at rest every object is ready or
+//! says why not; deletion leaves nothing behind.
+
+use isp_api::conditions::find;
+use isp_api::preserve::{ConflictPolicy, Phase, TrafficPolicy};
+use k8s_openapi::jiff::SignedDuration;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::world::{INGRESS, World};
+use crate::action::{Action, NodeStep, ServiceStep};
+use crate::cluster::Key;
+use crate::observe::is_pool;
+use crate::ownership::{Owner, ours, policy_declared};
+use crate::plan::kube_proxy::is_kept_off;
+
+/// Something that happens to a cluster, by somebody's hand.
+#[derive(Clone, Debug)]
+enum Move {
+    Plan { order: u64, fail: u64 },
+    Controllers,
+    Wait(u16),
+    CreateObject(u8, u8),
+    DeleteObject(u8),
+    ChangeObject(u8, u8),
+    AddNode(u8, bool),
+    RemoveNode(u8),
+    ToggleIngress(u8),
+    ToggleReady(u8),
+    ToggleBroken(u8),
+    AddService(u8),
+    RemoveService(u8),
+    Endpoints(u8, u8, u8),
+    PutBack(u8),
+    Declare(u8, bool),
+}
+
+fn a_move() -> impl Strategy<Value = Move> {
+    let byte = any::<u8>;
+    prop_oneof![
+        8 => (any::<u64>(), any::<u64>()).prop_map(|(order, fail)| Move::Plan { order, fail }),
+        6 => Just(Move::Controllers),
+        2 => (1..700_u16).prop_map(Move::Wait),
+        3 => (byte(), byte()).prop_map(|(name, spec)| Move::CreateObject(name, spec)),
+        1 => byte().prop_map(Move::DeleteObject),
+        1 => (byte(), byte()).prop_map(|(name, spec)| Move::ChangeObject(name, spec)),
+        1 => (byte(), any::<bool>()).prop_map(|(name, ingress)| Move::AddNode(name, ingress)),
+        1 => byte().prop_map(Move::RemoveNode),
+        1 => byte().prop_map(Move::ToggleIngress),
+        1 => byte().prop_map(Move::ToggleReady),
+        1 => byte().prop_map(Move::ToggleBroken),
+        1 => byte().prop_map(Move::AddService),
+        1 => byte().prop_map(Move::RemoveService),
+        2 => (byte(), byte(), byte()).prop_map(|(service, node, count)| Move::Endpoints(service, node, count)),
+        1 => byte().prop_map(Move::PutBack),
+        1 => (byte(), any::<bool>()).prop_map(|(service, local)| Move::Declare(service, local)),
+    ]
+}
+
+const NODES: u8 = 6;
+const SERVICES: u8 = 4;
+
+fn node(number: u8) -> String {
+    format!("n{}", number % NODES)
+}
+
+fn service(number: u8) -> Key {
+    Key::new("web", format!("s{}", number % SERVICES))
+}
+
+fn object(number: u8) -> String {
+    format!("o{}", number % 3)
+}
+
+/// One of a few specs that get into each other's way, or not.
+fn spec(number: u8) -> serde_json::Value {
+    let services = match number % 4 {
+        0 => json!([{"namespace": "web", "name": "s0"}]),
+        1 => json!([{"namespace": "web", "name": "s1"}, {"namespace": "web", "name": "s2"}]),
+        2 => json!([{"namespace": "web", "selector": {"matchLabels": {"expose": "yes"}}}]),
+        _ => json!([{"namespace": "web", "name": "s3"}]),
+    };
+    let pools = match (number / 4) % 3 {
+        0 => json!([]),
+        1 => {
+            json!([{"name": "even", "selector": {"matchLabels": {"kind": "even"}}}, {"name": "rest", "selector": {}}])
+        }
+        _ => json!([{"name": "even", "selector": {"matchLabels": {"kind": "even"}}}]),
+    };
+    json!({
+        "ingressNodes": {"selector": {"matchLabels": {INGRESS: ""}}},
+        "services": services,
+        "nodePools": pools,
+        "whenNoIngressEndpoint": if number & 16 == 0 { "KeepLocal" } else { "FallBack" },
+        "conflictPolicy": if number & 32 == 0 { "Report" } else { "Force" },
+        "deletionPolicy": if number & 0xc0 == 0xc0 { "Retain" } else { "Restore" },
+        "rollout": {
+            "maxUnavailable": if number & 64 == 0 { json!(1) } else { json!("50%") },
+            "onFailure": if number & 128 == 0 { "RollBack" } else { "Pause" },
+        },
+    })
+}
+
+fn toggle(labels: &mut std::collections::BTreeMap<String, String>, key: &str) {
+    if labels.remove(key).is_none() {
+        labels.insert(key.to_owned(), String::new());
+    }
+}
+
+fn happen(world: &mut World, what: &Move) {
+    match what {
+        Move::Plan { order, fail } => {
+            let mut actions = world.plan().actions;
+            let count = actions.len().max(1);
+            // Any order, and any may fail: bits of two numbers decide.
+            actions.rotate_left(usize::try_from(*order % 1000).unwrap() % count);
+            if order & 1 == 1 {
+                actions.reverse();
+            }
+            for (number, action) in actions.iter().enumerate() {
+                if fail >> (number % 64) & 1 == 0 {
+                    allowed(world, action);
+                    world.carry_out(action);
+                }
+            }
+        }
+        Move::Controllers => world.controllers(),
+        Move::Wait(seconds) => world.now += SignedDuration::from_secs(i64::from(*seconds)),
+        Move::CreateObject(name, number) => {
+            if !world.cluster.objects.contains_key(&object(*name)) {
+                world.add_object(&object(*name), &spec(*number));
+            }
+        }
+        Move::DeleteObject(name) => world.delete_object(&object(*name)),
+        Move::ChangeObject(name, number) => {
+            let changed = serde_json::from_value(spec(*number)).unwrap();
+            world.object(&object(*name), |object| object.spec = changed);
+        }
+        Move::AddNode(name, ingress) => add_node(world, *name, *ingress),
+        Move::RemoveNode(name) => world.remove_node(&node(*name)),
+        Move::ToggleIngress(name) => world.node(&node(*name), |node| toggle(&mut node.labels, INGRESS)),
+        Move::ToggleReady(name) => world.node(&node(*name), |node| node.ready = !node.ready),
+        Move::ToggleBroken(name) => {
+            if !world.broken.remove(&node(*name)) {
+                world.broken.insert(node(*name));
+            }
+        }
+        Move::AddService(number) => {
+            if !world.cluster.services.contains_key(&service(*number)) {
+                add_service(world, *number);
+            }
+        }
+        Move::RemoveService(number) => {
+            world.cluster.services.remove(&service(*number));
+            world.cluster.endpoints.remove(&service(*number));
+        }
+        Move::Endpoints(number, name, count) => {
+            if world.cluster.nodes.contains_key(&node(*name)) {
+                world.set_endpoints(&service(*number), &node(*name), u32::from(count % 2));
+            }
+        }
+        Move::PutBack(number) => world.update_policy(&service(*number), "helm", TrafficPolicy::Cluster),
+        Move::Declare(number, local) => {
+            let policy = if *local { TrafficPolicy::Local } else { TrafficPolicy::Cluster };
+            world.declare_policy(&service(*number), "argocd", policy);
+        }
+    }
+}
+
+fn add_node(world: &mut World, name: u8, ingress: bool) {
+    let (name, kind) = (node(name), if name.is_multiple_of(2) { "even" } else { "odd" });
+    if !world.cluster.nodes.contains_key(&name) {
+        let labels: &[(&str, &str)] =
+            if ingress { &[("kind", kind), (INGRESS, "")] } else { &[("kind", kind)] };
+        world.add_node(&name, labels);
+    }
+}
+
+fn add_service(world: &mut World, number: u8) {
+    world.add_service(&service(number), "kubectl-create");
+    if number.is_multiple_of(2) {
+        world.service(&service(number), |service| {
+            service.labels.insert("expose".to_owned(), "yes".to_owned());
+        });
+    }
+}
+
+/// The interlocks, judged by the cluster as it is when the write arrives.
+fn allowed(world: &World, action: &Action) {
+    let cluster = &world.cluster;
+    let elsewhere = |name: &str, node: &str| {
+        cluster
+            .objects
+            .get(name)
+            .is_none_or(|object| !object.spec.ingress_nodes.contains(&cluster.nodes[node].labels).unwrap())
+    };
+    match action {
+        Action::ShapeService {
+            service,
+            identity,
+            shape,
+            step: step @ (ServiceStep::Label | ServiceStep::Localise),
+        } => {
+            let Some(now) = cluster.services.get(service).filter(|now| now.identity == *identity) else {
+                return;
+            };
+            let record = shape.record.as_ref().unwrap();
+            let object = &cluster.objects[&record.object];
+            assert!(object.metadata.finalizers.is_some(), "{action} for an object that is not held");
+            let new_label =
+                shape.label.as_ref().is_some_and(|label| now.labels.get(&label.key) != Some(&label.value));
+            let new_policy = shape.local && now.policy != Some(TrafficPolicy::Local);
+            if object.spec.conflict_policy == ConflictPolicy::Report && new_policy {
+                assert_eq!(policy_declared(now), None, "{action} over a declaration");
+            }
+            if !new_label && !new_policy {
+                return;
+            }
+            let _ = step;
+            let ready = cluster.ready_endpoints(service);
+            assert!(
+                ready.keys().any(|node| !elsewhere(&record.object, node)),
+                "{action} without an endpoint on an ingress node"
+            );
+            for name in cluster.nodes.keys().filter(|name| elsewhere(&record.object, name)) {
+                let node = &cluster.nodes[name];
+                assert!(node.pool.is_some() && node.handover.is_none(), "{action} while {name} has no agent");
+                let said = cluster.reports[name].acknowledged.get(object.metadata.uid.as_ref().unwrap());
+                assert_eq!(
+                    said,
+                    object.metadata.generation.as_ref(),
+                    "{action} while {name} has not acknowledged"
+                );
+            }
+        }
+        Action::ShapeNode { node, identity, shape, step } => {
+            if cluster.nodes.get(node).is_none_or(|now| now.identity != *identity) {
+                return;
+            }
+            match step {
+                NodeStep::HandOver => {
+                    let key =
+                        Key::new("kube-system", format!("proxy-agent-{}", shape.pool.as_ref().unwrap()));
+                    assert!(cluster.daemon_sets.contains_key(&key), "{action} without a DaemonSet");
+                    assert!(
+                        is_kept_off(&cluster.daemon_sets[&World::kube_proxy_key()]),
+                        "{action} beside kube-proxy"
+                    );
+                }
+                NodeStep::HandBack => {
+                    for (key, service) in &cluster.services {
+                        let Some(record) = service.record.as_ref().filter(|record| !record.retained) else {
+                            continue;
+                        };
+                        assert!(
+                            !ours(&service.owners) || !elsewhere(&record.object, node),
+                            "{action} while {key} is still Local"
+                        );
+                    }
+                }
+                _ => {}
+            }
+        }
+        Action::DeletePool { daemon_set, .. } => {
+            let labelled = cluster.nodes.values().filter_map(|node| node.pool.as_ref());
+            let mut names = labelled.map(|pool| format!("proxy-agent-{pool}"));
+            assert!(names.all(|name| name != daemon_set.name), "{action} while a node has its agent");
+        }
+        Action::ReleaseKubeProxy { .. } | Action::ReturnTerms { .. } => {
+            assert!(
+                cluster.nodes.values().all(|node| node.pool.is_none()),
+                "{action} while a node has an agent"
+            );
+        }
+        Action::Finalizer { object, held: false, .. } => {
+            for (key, service) in &cluster.services {
+                let record = service.record.as_ref().filter(|record| record.object == *object);
+                assert!(record.is_none_or(|record| record.retained), "{action} while {key} is still changed");
+            }
+        }
+        _ => {}
+    }
+}
+
+fn world() -> World {
+    let mut world = World::new(&[]);
+    for number in 0..NODES {
+        add_node(&mut world, number, number < 2);
+    }
+    for number in 0..SERVICES {
+        add_service(&mut world, number);
+        world.set_endpoints(&service(number), &node(number), 1);
+    }
+    world
+}
+
+/// From now on nothing breaks.
+fn heal(world: &mut World) {
+    world.broken.clear();
+    let names: Vec<String> = world.cluster.nodes.keys().cloned().collect();
+    for name in names {
+        world.node(&name, |node| node.ready = true);
+    }
+}
+
+const REASONS: &[&str] = &[
+    "BadSelector",
+    "NoIngressNodes",
+    "NoServices",
+    "ServiceMissing",
+    "NotExposed",
+    "NoIngressEndpoint",
+    "WaveFailed",
+    "NodeWithoutPool",
+    "Conflict",
+    "Degraded",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: super::cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_history_keeps_the_interlocks_comes_to_rest_and_can_be_undone(moves in prop::collection::vec(a_move(), 0..80)) {
+        let mut world = world();
+        for what in &moves {
+            happen(&mut world, what);
+        }
+        heal(&mut world);
+        world.settle(allowed);
+
+        for object in world.cluster.objects.values() {
+            let status = object.status.as_ref().unwrap();
+            prop_assert_eq!(status.observed_generation, object.metadata.generation);
+            let ready = find(&status.conditions, "Ready").unwrap();
+            if ready.status == "True" {
+                prop_assert_eq!(status.phase, Some(Phase::Ready));
+            } else {
+                prop_assert!(REASONS.contains(&ready.reason.as_str()), "{}: {}", ready.reason, ready.message);
+                prop_assert!(!ready.message.is_empty());
+            }
+        }
+        prop_assert!(world.plan().actions.is_empty());
+        prop_assert!(world.plan().notices.is_empty());
+
+        let names: Vec<String> = world.cluster.objects.keys().cloned().collect();
+        for name in names {
+            world.object(&name, |object| object.spec.deletion_policy = isp_api::preserve::DeletionPolicy::Restore);
+            world.delete_object(&name);
+        }
+        world.settle(allowed);
+        prop_assert!(world.cluster.objects.is_empty(), "{:?}", world.cluster.objects.keys());
+
+        // What earlier objects left on purpose goes by cleanup.
+        world.settings.cleanup = true;
+        world.settle(allowed);
+        for (key, service) in &world.cluster.services {
+            prop_assert!(!service.owners.iter().any(Owner::is_us), "{key}: {service:?}");
+            prop_assert!(service.record.is_none(), "{key}: {service:?}");
+            prop_assert!(!service.labels.contains_key("sourcepreserve.io/preserve"), "{key}: {service:?}");
+            let declared = service.owners.iter().any(|owner| owner.field && owner.applies);
+            prop_assert!(declared || service.policy == Some(TrafficPolicy::Cluster), "{key}: {service:?}");
+        }
+        for (name, node) in &world.cluster.nodes {
+            let left = node.pool.is_some() || node.handover.is_some() || node.failure.is_some();
+            prop_assert!(!left, "{name}: {node:?}");
+        }
+        prop_assert!(world.cluster.reports.is_empty());
+        prop_assert!(!world.cluster.daemon_sets.values().any(is_pool));
+        let kube_proxy = &world.cluster.daemon_sets[&World::kube_proxy_key()];
+        prop_assert!(kube_proxy.record.is_none() && !is_kept_off(kube_proxy));
+    }
+}

@@ -1,0 +1,531 @@
+//! Single situations, each with what must happen.
+
+use isp_api::conditions::find;
+use isp_api::preserve::{Phase, ServiceState, TrafficPolicy};
+use k8s_openapi::jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::world::{INGRESS, World};
+use crate::action::Action;
+use crate::cluster::Key;
+use crate::ownership::{Owner, ours};
+use crate::plan::kube_proxy::is_kept_off;
+
+fn web() -> Key {
+    Key::new("web", "frontend")
+}
+
+fn spec(more: Value) -> Value {
+    let mut spec = json!({
+        "ingressNodes": {"selector": {"matchLabels": {INGRESS: ""}}},
+        "services": [{"namespace": "web", "name": "frontend"}],
+        "rollout": {"maxUnavailable": 1},
+    });
+    if let (Some(fields), Value::Object(more)) = (spec.as_object_mut(), more) {
+        fields.extend(more);
+    }
+    spec
+}
+
+/// An ingress node with an endpoint, two nodes elsewhere, and a Service that was made by `kubectl create`.
+fn world() -> World {
+    let mut world = World::new(&[("edge", &[(INGRESS, "")]), ("work-1", &[]), ("work-2", &[])]);
+    world.add_service(&web(), "kubectl-create");
+    world.set_endpoints(&web(), "edge", 1);
+    world
+}
+
+fn with_object(more: Value) -> World {
+    let mut world = world();
+    world.add_object("web", &spec(more));
+    world
+}
+
+/// Everything that is done until nothing is left to do, without what is merely said.
+fn story(world: &mut World) -> Vec<String> {
+    let mut told = Vec::new();
+    world.settle(|_, action| {
+        if !matches!(action, Action::Status { .. }) {
+            told.push(action.to_string());
+        }
+    });
+    told
+}
+
+fn phase(world: &World) -> Phase {
+    world.cluster.objects["web"].status.as_ref().unwrap().phase.unwrap()
+}
+
+fn condition(world: &World, type_: &str) -> (String, String, String) {
+    let status = world.cluster.objects["web"].status.as_ref().unwrap();
+    let found = find(&status.conditions, type_).unwrap();
+    (found.status.clone(), found.reason.clone(), found.message.clone())
+}
+
+fn state(world: &World) -> ServiceState {
+    world.cluster.objects["web"].status.as_ref().unwrap().services[0].state
+}
+
+fn ready() -> World {
+    let mut world = with_object(json!({}));
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+    world
+}
+
+#[test]
+fn the_way_on_and_the_way_off_step_by_step() {
+    let mut world = with_object(json!({}));
+    let before = world.cluster.services[&web()].clone();
+    assert_eq!(
+        story(&mut world),
+        [
+            "hold-object ingresssourcepreserve/web",
+            "apply-pool daemonset/kube-system/proxy-agent-default",
+            "keep-kube-proxy-off daemonset/kube-system/kube-proxy",
+            "hand-over-node node/work-1",
+            "handed-over-node node/work-1",
+            "hand-over-node node/work-2",
+            "handed-over-node node/work-2",
+            "label-service service/web/frontend",
+            "localise-service service/web/frontend",
+        ]
+    );
+    assert_eq!(phase(&world), Phase::Ready);
+    let status = world.cluster.objects["web"].status.clone().unwrap();
+    let summary = status.summary.unwrap();
+    assert_eq!((summary.services.as_str(), summary.nodes.as_str()), ("1/1", "2/2"));
+    assert_eq!(status.services[0].original.as_ref().unwrap().external_traffic_policy, TrafficPolicy::Cluster);
+
+    world.delete_object("web");
+    assert_eq!(
+        story(&mut world),
+        [
+            "return-policy service/web/frontend",
+            "release-service service/web/frontend",
+            "hand-back-node node/work-1",
+            "handed-back-node node/work-1",
+            "forget-node ingresssourcenode/work-1",
+            "hand-back-node node/work-2",
+            "handed-back-node node/work-2",
+            "forget-node ingresssourcenode/work-2",
+            "delete-pool daemonset/kube-system/proxy-agent-default",
+            "release-kube-proxy daemonset/kube-system/kube-proxy",
+            "let-object-go ingresssourcepreserve/web",
+        ]
+    );
+    let after = &world.cluster.services[&web()];
+    assert_eq!((after.policy, &after.labels, &after.owners), (before.policy, &before.labels, &before.owners));
+}
+
+#[test]
+fn nothing_is_touched_while_a_check_fails() {
+    type Spoil = fn(&mut World);
+    let cases: [(&str, Spoil); 5] = [
+        ("NoIngressEndpoint", |world| world.set_endpoints(&web(), "edge", 0)),
+        ("NoIngressNodes", |world| world.node("edge", |node| node.labels.clear())),
+        ("ServiceMissing", |world| drop(world.cluster.services.remove(&web()))),
+        ("NotExposed", |world| world.service(&web(), |service| service.exposed = false)),
+        ("NoServices", |world| {
+            let selected = json!([{"namespace": "web", "selector": {"matchLabels": {"a": "b"}}}]);
+            world.object("web", |object| object.spec.services = serde_json::from_value(selected).unwrap());
+        }),
+    ];
+    for (reason, spoil) in cases {
+        let mut world = with_object(json!({}));
+        spoil(&mut world);
+        assert_eq!(story(&mut world), ["hold-object ingresssourcepreserve/web"], "{reason}");
+        assert_eq!(condition(&world, "Checked").1, reason);
+        assert_eq!(phase(&world), Phase::Pending, "{reason}");
+    }
+}
+
+#[test]
+fn a_declared_policy_is_a_conflict_that_names_manager_field_and_value() {
+    for by_kubectl in [true, false] {
+        let mut world = with_object(json!({}));
+        if by_kubectl {
+            world.service(&web(), |service| service.last_applied.policy = Some("Cluster".to_owned()));
+        } else {
+            world.declare_policy(&web(), "argocd", TrafficPolicy::Cluster);
+        }
+        assert_eq!(story(&mut world), ["hold-object ingresssourcepreserve/web"]);
+        let (status, reason, message) = condition(&world, "Conflict");
+        assert_eq!((status.as_str(), reason.as_str()), ("True", "FieldDeclared"));
+        let manager = if by_kubectl { "kubectl apply" } else { "argocd" };
+        for part in [manager, "spec.externalTrafficPolicy", "Cluster", "conflictPolicy: Force"] {
+            assert!(message.contains(part), "{message}");
+        }
+        world.object("web", |object| object.spec.conflict_policy = isp_api::preserve::ConflictPolicy::Force);
+        world.settle(|_, _| {});
+        assert_eq!(phase(&world), Phase::Ready);
+        world.delete_object("web");
+        world.settle(|_, _| {});
+        assert_eq!(world.cluster.services[&web()].policy, Some(TrafficPolicy::Cluster));
+    }
+}
+
+#[test]
+fn a_policy_that_is_declared_as_local_is_shared_and_stays() {
+    let mut world = with_object(json!({}));
+    world.declare_policy(&web(), "argocd", TrafficPolicy::Local);
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+    assert!(!ours(&world.cluster.services[&web()].owners));
+    world.delete_object("web");
+    world.settle(|_, _| {});
+    assert_eq!(world.cluster.services[&web()].policy, Some(TrafficPolicy::Local));
+}
+
+#[test]
+fn who_puts_the_policy_back_is_followed_once_and_then_reported() {
+    let mut world = ready();
+    world.update_policy(&web(), "helm", TrafficPolicy::Cluster);
+    assert_eq!(story(&mut world), ["localise-service service/web/frontend"]);
+    world.update_policy(&web(), "helm", TrafficPolicy::Cluster);
+    assert!(story(&mut world).is_empty());
+    let (status, _, message) = condition(&world, "Conflict");
+    assert_eq!(status, "True");
+    assert!(message.contains("\"helm\" keeps putting back spec.externalTrafficPolicy"), "{message}");
+    // A changed object is tried anew.
+    world.object("web", |_| {});
+    assert_eq!(story(&mut world), ["localise-service service/web/frontend"]);
+}
+
+#[test]
+fn a_service_that_loses_its_last_endpoint_stays_local_and_says_so() {
+    let mut world = ready();
+    world.set_endpoints(&web(), "edge", 0);
+    let plan = world.plan();
+    let reasons: Vec<&str> = plan.notices.iter().map(|notice| notice.reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        ["NoIngressEndpoint", "NoIngressEndpoint"],
+        "one for the object, one for the Service"
+    );
+    world.now += SignedDuration::from_hours(1);
+    assert!(story(&mut world).is_empty());
+    assert_eq!(phase(&world), Phase::Degraded);
+    world.set_endpoints(&web(), "edge", 1);
+    assert!(story(&mut world).is_empty());
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
+fn a_service_falls_back_after_thirty_seconds_and_returns_after_thirty() {
+    let mut world = with_object(json!({"whenNoIngressEndpoint": "FallBack"}));
+    world.settle(|_, _| {});
+    world.set_endpoints(&web(), "edge", 0);
+    for action in world.plan().actions {
+        world.carry_out(&action);
+    }
+    let lost = world.now;
+    assert_eq!(world.plan().wake, Some(lost + SignedDuration::from_secs(30)));
+    world.now += SignedDuration::from_secs(29);
+    assert!(world.plan().actions.is_empty());
+    // An endpoint that comes and goes begins the wait anew.
+    world.set_endpoints(&web(), "edge", 1);
+    for action in world.plan().actions {
+        world.carry_out(&action);
+    }
+    world.set_endpoints(&web(), "edge", 0);
+    for action in world.plan().actions {
+        world.carry_out(&action);
+    }
+    world.now += SignedDuration::from_secs(2);
+    assert!(world.plan().actions.is_empty());
+    assert_eq!(
+        story(&mut world),
+        ["fall-back-service service/web/frontend", "return-policy service/web/frontend"]
+    );
+    assert_eq!((state(&world), phase(&world)), (ServiceState::FellBack, Phase::Degraded));
+
+    world.set_endpoints(&web(), "edge", 1);
+    for action in world.plan().actions {
+        world.carry_out(&action);
+    }
+    world.now += SignedDuration::from_secs(29);
+    assert!(world.plan().actions.is_empty());
+    assert_eq!(story(&mut world), ["localise-service service/web/frontend"]);
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
+fn a_bad_wave_is_rolled_back_at_its_deadline_and_the_services_are_untouched() {
+    let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
+    world.broken.insert("work-1".to_owned());
+    let began = world.now;
+    let told = story(&mut world);
+    assert_eq!(
+        told[3..],
+        ["hand-over-node node/work-1", "roll-back-node node/work-1", "handed-back-node node/work-1"]
+    );
+    assert!(world.now < began + SignedDuration::from_secs(90));
+    let (status, reason, message) = condition(&world, "AgentsReady");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "WaveFailed"));
+    for part in ["pool default", "node work-1", "ImagePullBackOff"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(phase(&world), Phase::Degraded);
+    assert_eq!(world.cluster.services[&web()].policy, Some(TrafficPolicy::Cluster));
+    assert!(world.cluster.nodes["work-1"].pool.is_none());
+
+    // Other settings are worth another try.
+    world.broken.clear();
+    world.settings.agent_image = "agent:2".to_owned();
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
+fn a_bad_wave_pauses_where_it_is_and_goes_on_when_it_is_mended() {
+    let rollout = json!({"maxUnavailable": 1, "progressDeadlineSeconds": 60, "onFailure": "Pause"});
+    let mut world = with_object(json!({"rollout": rollout}));
+    world.broken.insert("work-1".to_owned());
+    world.settle(|_, _| {});
+    assert_eq!(world.cluster.nodes["work-1"].pool.as_deref(), Some("default"));
+    assert!(world.cluster.nodes["work-2"].pool.is_none(), "no other wave begins");
+    assert_eq!(condition(&world, "AgentsReady").1, "WaveFailed");
+    world.broken.clear();
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
+fn a_paused_rollout_finishes_its_wave_and_begins_no_other() {
+    let mut world = with_object(json!({}));
+    while world.cluster.nodes["work-1"].pool.is_none() {
+        world.controllers();
+        for action in world.plan().actions {
+            world.carry_out(&action);
+        }
+    }
+    world.object("web", |object| object.spec.rollout.paused = true);
+    assert_eq!(story(&mut world), ["handed-over-node node/work-1"]);
+    assert_eq!(condition(&world, "AgentsReady").1, "Paused");
+    world.object("web", |object| object.spec.rollout.paused = false);
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
+fn a_wave_has_the_size_that_was_asked_for() {
+    let nodes: Vec<String> = (0..10).map(|number| format!("node-{number}")).collect();
+    for (size, expected) in [(json!(3), 3), (json!("50%"), 5), (json!("1%"), 1)] {
+        let mut world = with_object(json!({"rollout": {"maxUnavailable": size}}));
+        world.remove_node("work-1");
+        world.remove_node("work-2");
+        for node in &nodes {
+            world.add_node(node, &[]);
+        }
+        let mut largest = 0;
+        world.settle(|world, _| {
+            largest =
+                largest.max(world.cluster.nodes.values().filter(|node| node.handover.is_some()).count());
+        });
+        assert_eq!(largest, expected);
+        assert_eq!(phase(&world), Phase::Ready);
+    }
+}
+
+#[test]
+fn nodes_that_join_leave_or_change_sides_are_handled() {
+    let mut world = ready();
+    world.add_node("work-3", &[]);
+    assert_eq!(story(&mut world), ["hand-over-node node/work-3", "handed-over-node node/work-3"]);
+    assert_eq!(phase(&world), Phase::Ready);
+
+    world.node("work-3", |node| drop(node.labels.insert(INGRESS.to_owned(), String::new())));
+    assert_eq!(
+        story(&mut world),
+        [
+            "hand-back-node node/work-3",
+            "handed-back-node node/work-3",
+            "forget-node ingresssourcenode/work-3"
+        ],
+        "an ingress node is handed back"
+    );
+    world.node("work-3", |node| drop(node.labels.remove(INGRESS)));
+    assert_eq!(story(&mut world), ["hand-over-node node/work-3", "handed-over-node node/work-3"]);
+
+    world.remove_node("work-3");
+    assert_eq!(story(&mut world), ["forget-node ingresssourcenode/work-3"]);
+    assert_eq!(phase(&world), Phase::Ready);
+
+    world.add_node("work-4", &[]);
+    world.node("work-4", |node| node.ready = false);
+    assert!(story(&mut world).is_empty());
+    let (_, reason, message) = condition(&world, "AgentsReady");
+    assert!(reason == "NodeNotReady" && message.contains("work-4"), "{message}");
+}
+
+#[test]
+fn a_node_belongs_to_the_first_pool_that_matches_and_moves_when_that_changes() {
+    let pools = json!([
+        {"name": "a", "selector": {"matchLabels": {"pool": "a"}}},
+        {"name": "rest", "selector": {}},
+    ]);
+    let mut world = with_object(json!({"nodePools": pools}));
+    world.node("work-1", |node| drop(node.labels.insert("pool".to_owned(), "a".to_owned())));
+    world.settle(|_, _| {});
+    let pool = |world: &World, node: &str| world.cluster.nodes[node].pool.clone().unwrap();
+    assert_eq!((pool(&world, "work-1").as_str(), pool(&world, "work-2").as_str()), ("a", "rest"));
+    world.node("work-1", |node| drop(node.labels.remove("pool")));
+    assert_eq!(
+        story(&mut world),
+        [
+            "hand-over-node node/work-1",
+            "handed-over-node node/work-1",
+            "delete-pool daemonset/kube-system/proxy-agent-a"
+        ]
+    );
+    assert_eq!(pool(&world, "work-1"), "rest");
+}
+
+#[test]
+fn a_node_that_matches_no_pool_is_named() {
+    let pools = json!([{"name": "a", "selector": {"matchLabels": {"pool": "a"}}}]);
+    let mut world = with_object(json!({"nodePools": pools}));
+    world.node("work-1", |node| drop(node.labels.insert("pool".to_owned(), "a".to_owned())));
+    world.settle(|_, _| {});
+    let (_, reason, message) = condition(&world, "AgentsReady");
+    assert!(reason == "NodeWithoutPool" && message.contains("work-2"), "{message}");
+    assert_eq!(state(&world), ServiceState::Waiting);
+}
+
+#[test]
+fn terms_that_kube_proxy_has_are_kept_and_come_back() {
+    let mut world = world();
+    let terms = json!([
+        {"matchExpressions": [{"key": "os", "operator": "In", "values": ["linux"]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["work-1"]}]},
+    ]);
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}});
+    let set = world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap();
+    set.object.spec.template.spec.as_mut().unwrap().affinity = serde_json::from_value(affinity).unwrap();
+    set.owners = vec![Owner { manager: "kubeadm".to_owned(), field: true, ..Owner::default() }];
+    let before = set.clone();
+    world.add_object("web", &spec(json!({})));
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+    assert!(is_kept_off(&world.cluster.daemon_sets[&World::kube_proxy_key()]));
+    world.delete_object("web");
+    world.settle(|_, _| {});
+    let after = &world.cluster.daemon_sets[&World::kube_proxy_key()];
+    assert_eq!(after.object, before.object);
+    assert_eq!(after.owners, before.owners);
+}
+
+#[test]
+fn declared_terms_of_kube_proxy_are_a_conflict() {
+    let mut world = with_object(json!({}));
+    world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap().affinity_applied = true;
+    let told = story(&mut world);
+    assert!(!told.iter().any(|action| action.starts_with("keep") || action.starts_with("hand")), "{told:?}");
+    let (_, _, message) = condition(&world, "Conflict");
+    assert!(message.contains("kube-system/kube-proxy") && message.contains("kubectl apply"), "{message}");
+}
+
+#[test]
+fn without_a_kube_proxy_the_condition_names_the_way() {
+    for (named, reason) in [
+        (json!(null), "KubeProxyNotFound"),
+        (json!({"namespace": "a", "daemonSet": "b"}), "KubeProxyNotFound"),
+    ] {
+        let mut world = with_object(json!({"kubeProxy": named}));
+        world.cluster.daemon_sets.clear();
+        world.settle(|_, _| {});
+        let (_, found, message) = condition(&world, "AgentsReady");
+        assert_eq!(found, reason, "{message}");
+        assert!(message.contains(if named.is_null() { "mode Beside" } else { "a/b" }), "{message}");
+    }
+}
+
+#[test]
+fn the_newer_of_two_objects_gives_way_and_gets_the_service_when_the_older_one_goes() {
+    let mut world = ready();
+    world.add_object("younger", &spec(json!({})));
+    world.settle(|_, _| {});
+    let status = world.cluster.objects["younger"].status.clone().unwrap();
+    assert_eq!(status.phase, Some(Phase::Conflict));
+    assert!(find(&status.conditions, "Conflict").unwrap().message.contains("IngressSourcePreserve web"));
+    assert_eq!(phase(&world), Phase::Ready);
+
+    world.delete_object("web");
+    world.settle(|_, _| {});
+    assert!(!world.cluster.objects.contains_key("web"));
+    let label = world.cluster.services[&web()].labels.get("sourcepreserve.io/preserve").cloned();
+    assert_eq!(label.as_deref(), Some("younger"));
+    assert_eq!(world.cluster.objects["younger"].status.as_ref().unwrap().phase, Some(Phase::Ready));
+}
+
+#[test]
+fn retain_leaves_everything_and_a_new_object_takes_it_over() {
+    let mut world = with_object(json!({"deletionPolicy": "Retain"}));
+    world.settle(|_, _| {});
+    world.delete_object("web");
+    let told = story(&mut world);
+    assert_eq!(
+        told,
+        [
+            "apply-pool daemonset/kube-system/proxy-agent-default",
+            "retain-service service/web/frontend",
+            "let-object-go ingresssourcepreserve/web"
+        ]
+    );
+    assert_eq!(world.cluster.services[&web()].policy, Some(TrafficPolicy::Local));
+    assert!(world.cluster.nodes["work-1"].pool.is_some());
+    assert!(story(&mut world).is_empty(), "it stays so");
+
+    world.add_object("web", &spec(json!({})));
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+    world.delete_object("web");
+    world.settle(|_, _| {});
+    assert_eq!(world.cluster.services[&web()].policy, Some(TrafficPolicy::Cluster));
+    assert!(world.cluster.nodes["work-1"].pool.is_none());
+}
+
+#[test]
+fn what_a_vanished_object_has_left_is_put_back() {
+    let mut world = ready();
+    world.cluster.objects.clear();
+    let told = story(&mut world);
+    assert_eq!(told[..2], ["return-policy service/web/frontend", "release-service service/web/frontend"]);
+    assert!(world.cluster.nodes.values().all(|node| node.pool.is_none()));
+}
+
+#[test]
+fn a_lost_annotation_is_made_good_from_the_status() {
+    let mut world = ready();
+    world.service(&web(), |service| service.record = None);
+    world.settle(|_, _| {});
+    assert_eq!(world.cluster.services[&web()].record.as_ref().unwrap().policy, TrafficPolicy::Cluster);
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
+fn what_is_gone_does_not_hold_up_deletion() {
+    let mut world = ready();
+    world.delete_object("web");
+    world.cluster.services.clear();
+    world.remove_node("work-1");
+    world.node("work-2", |node| node.ready = false);
+    world.settle(|_, _| {});
+    assert!(world.cluster.objects.is_empty());
+}
+
+#[test]
+fn a_changed_kube_proxy_is_followed() {
+    let mut world = ready();
+    let set = world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap();
+    set.object.spec.template.spec.as_mut().unwrap().containers[0].image = Some("kube-proxy:2".to_owned());
+    assert_eq!(story(&mut world), ["apply-pool daemonset/kube-system/proxy-agent-default"]);
+}
+
+#[test]
+fn applying_the_same_object_again_changes_nothing() {
+    let world = ready();
+    let plan = world.plan();
+    assert_eq!((plan.actions, plan.notices, plan.wake), (Vec::new(), Vec::new(), None));
+}

@@ -1,0 +1,271 @@
+//! Campaigns: views change and programs are killed while Services and endpoints churn. After it all settles, the kernel has
+//! exactly what a fresh kube-proxy behind a fresh agent makes of the same API, and that is what the API says.
+//!
+//! With the tests they run in a short form; `cargo xtask soak` runs them in full. What was drawn can be drawn again by
+//! setting `ISP_SOAK_SEED`.
+
+mod churn;
+mod random;
+mod served;
+mod shape;
+mod views;
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use isp_api::view::View;
+use isp_lab::ProxyMode;
+use isp_lab::provision::KubernetesVersion::V1_37;
+use k8s_openapi::api::core::v1::Service;
+
+use self::churn::{Churn, insist};
+use self::random::Random;
+use self::served::Served;
+use self::views::{OBJECTS, Stage, Views};
+use crate::harness::{NODE, Scenario, eventually_within};
+use crate::processes::{Behind, clean_up};
+
+/// kube-proxy and the agent wait up to a minute before they ask again.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// How long a campaign is.
+struct Length {
+    steps: u64,
+    services: usize,
+    /// After how many changes, at most, it is waited until everything has followed. Each time kube-proxy takes longer to list
+    /// anew, up to a minute.
+    together: usize,
+}
+
+impl Length {
+    fn new(variable: &str) -> Self {
+        match env::var(variable) {
+            Ok(steps) => Self { steps: steps.parse().unwrap(), services: 2000, together: 40 },
+            Err(_) => Self { steps: 6, services: 200, together: 3 },
+        }
+    }
+}
+
+/// A cluster of one node that is full of Services.
+struct Campaign {
+    name: &'static str,
+    started: Instant,
+    length: Length,
+    scenario: Scenario,
+    /// A Service of each object that nobody changes.
+    witnesses: Vec<Service>,
+}
+
+impl Campaign {
+    async fn prepare(name: &'static str, length: Length) -> (Self, Churn, Random) {
+        let started = Instant::now();
+        let drawn = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let seed = env::var("ISP_SOAK_SEED").map_or(drawn, |seed| seed.parse().unwrap());
+        println!("{name}: ISP_SOAK_SEED={seed}");
+        let mut random = Random::new(seed);
+        let scenario = Scenario::bare(name, &[NODE], ProxyMode::Nftables).await;
+        scenario.take_kube_proxy_away().await;
+        let mut churn = Churn::new(&scenario.lab.client(), random.fork());
+        let mut witnesses = Vec::new();
+        for (object, key) in OBJECTS {
+            witnesses.push(churn.add_steady(&format!("of-{object}"), Some((key, object))).await);
+        }
+        churn.populate(length.services).await;
+        let campaign = Self { name, started, length, scenario, witnesses };
+        campaign.say(&format!("{} Services", campaign.length.services));
+        (campaign, churn, random)
+    }
+
+    fn say(&self, figures: &str) {
+        println!("{}, {:.0} s: {figures}", self.name, self.started.elapsed().as_secs_f32());
+    }
+
+    /// Waits until the view has been read and is in the kernel.
+    async fn is_followed(&self, views: &Views) {
+        let relisted = async || views.have_come(Stage::Relisted).await;
+        eventually_within(PATIENCE, "kube-proxy reads the view", relisted).await;
+        let in_kernel = async || {
+            let claimed = views.have_come(Stage::Programmed).await;
+            let seen = self.witnesses_are_seen(views).await;
+            if claimed && !seen {
+                self.say("XXX false claim");
+            }
+            seen
+        };
+        eventually_within(PATIENCE, "the kernel has the view", in_kernel).await;
+        // From a watch that ends in its first second kube-proxy does not go on: it lists anew by itself.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+    }
+
+    async fn witnesses_are_seen(&self, views: &Views) -> bool {
+        let served = served::with_endpoints(&self.scenario.lab).await;
+        views.of_each().into_iter().zip(&self.witnesses).all(|(view, witness)| {
+            let spec = witness.spec.as_ref().unwrap();
+            let port = &spec.ports.as_ref().unwrap()[0];
+            let has = |address: &String| served.contains(&Served::at(address, port));
+            let external = served::external_addresses(witness);
+            let seen = (has(spec.cluster_ip.as_ref().unwrap()), external.iter().any(has));
+            seen == (view != View::Hidden, view == View::Full)
+        })
+    }
+
+    /// Waits until nothing changes any more; the rules are what the API says, and are returned.
+    async fn settle(&self, views: &Views, churn: &mut Churn) -> BTreeSet<String> {
+        self.is_followed(views).await;
+        let programmed = async || views.have_come(Stage::Programmed).await;
+        eventually_within(PATIENCE, "the agent acknowledges the view", programmed).await;
+        let lab = &self.scenario.lab;
+        // Everything before them has arrived when these are there. With the second, kube-proxy takes away the empty chains that it
+        // leaves for a second.
+        for last in ["last-1", "last-2"] {
+            let service = churn.add_steady(last, None).await;
+            let spec = service.spec.unwrap();
+            let served = Served::at(&spec.cluster_ip.unwrap(), &spec.ports.unwrap()[0]);
+            let arrived = async || served::with_endpoints(lab).await.contains(&served);
+            eventually_within(PATIENCE, "kube-proxy has everything", arrived).await;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+        let rules = self.scenario.still_rules().await;
+        let (wanted, found) = (served::by_api(lab).await, served::in_kernel(lab).await);
+        let stale: Vec<_> = found.difference(&wanted).collect();
+        let missing: Vec<_> = wanted.difference(&found).collect();
+        assert!(stale.is_empty() && missing.is_empty(), "stale: {stale:?}, missing: {missing:?}");
+        self.say(&format!("settled; {} ports are served as the API says", wanted.len()));
+        rules
+    }
+
+    /// From nothing, a kube-proxy behind an agent comes to the same rules.
+    async fn a_fresh_start_comes_to(&self, rules: &BTreeSet<String>) {
+        clean_up(&self.scenario, V1_37).await;
+        let left = served::in_kernel(&self.scenario.lab).await;
+        assert!(left.is_empty(), "{left:?} is left of the campaign");
+        let _fresh = Behind::start(&self.scenario, V1_37).await;
+        self.scenario.expect_rules("a fresh start", rules).await;
+        self.say(&format!("a fresh kube-proxy comes to the same {} rules and chains", rules.len()));
+    }
+}
+
+/// Runs something while the Services churn.
+async fn during<T>(churn: &mut Churn, campaign: impl Future<Output = T>) -> T {
+    let stop = Cell::new(false);
+    let ending = async {
+        let result = campaign.await;
+        stop.set(true);
+        result
+    };
+    tokio::join!(ending, churn.run(&stop)).0
+}
+
+#[tokio::test]
+async fn a_view_that_changes_under_churn_leaves_nothing_stale() {
+    let (campaign, mut churn, mut random) =
+        Campaign::prepare("churn-views", Length::new("ISP_SOAK_VIEWS")).await;
+    let mut views = Views::new(&campaign.scenario.lab.client(), random.fork()).await;
+    let behind = Behind::start(&campaign.scenario, V1_37).await;
+    campaign.is_followed(&views).await;
+
+    let followed = during(&mut churn, change_views(&campaign, &behind, &mut views, &mut random)).await;
+    campaign.say(&format!(
+        "{} changes of the view, followed to their end {followed} times, {} that no kube-proxy could see, {} watches \
+         ended, {} relists forced",
+        views.real,
+        views.void,
+        behind.count("watches_ended_by_view").await,
+        behind.count("relists_forced").await,
+    ));
+    campaign.say(&format!("churn: {:?}", churn.operations));
+
+    let rules = campaign.settle(&views, &mut churn).await;
+    assert_eq!(behind.count("views").await, views.real + 1, "views of the agent, its first among them");
+    drop(behind);
+    campaign.a_fresh_start_comes_to(&rules).await;
+}
+
+/// Changes the view, and now and then waits until everything has followed. How often.
+async fn change_views(
+    campaign: &Campaign,
+    behind: &Behind<'_>,
+    views: &mut Views,
+    random: &mut Random,
+) -> u32 {
+    let (mut followed, mut changes, mut relists) = (0, 0, behind.count("relists_forced").await);
+    let mut together = 1;
+    while views.real < campaign.length.steps {
+        views.change().await;
+        // Objects and nodes come to the agent by different watches; waiting keeps their changes in order.
+        let known = async || views.have_come(Stage::Known).await;
+        eventually_within(PATIENCE, "the agent knows of the change", known).await;
+        if views.real - changes >= together || views.real == campaign.length.steps {
+            campaign.is_followed(views).await;
+            let (made, forced) = (views.real - changes, behind.count("relists_forced").await - relists);
+            assert!((1..=made).contains(&forced), "{made} changes of the view forced {forced} relists");
+            (followed, changes, relists) = (followed + 1, changes + made, relists + forced);
+            together = 1 + random.below(campaign.length.together) as u64;
+        }
+        tokio::time::sleep(random.pause(800)).await;
+    }
+    followed
+}
+
+#[tokio::test]
+async fn programs_killed_under_churn_leave_nothing_stale() {
+    let (campaign, mut churn, mut random) =
+        Campaign::prepare("churn-kills", Length::new("ISP_SOAK_KILLS")).await;
+    let mut views = Views::new(&campaign.scenario.lab.client(), random.fork()).await;
+    let mut behind = Behind::start(&campaign.scenario, V1_37).await;
+    campaign.is_followed(&views).await;
+
+    let (killed, ended) = during(&mut churn, kill(&campaign, &mut behind, &mut views, &mut random)).await;
+    campaign.say(&format!(
+        "killed {killed:?}; kube-proxy ended {ended} times by itself; {} changes of the view",
+        views.real
+    ));
+    campaign.say(&format!("churn: {:?}", churn.operations));
+
+    let rules = campaign.settle(&views, &mut churn).await;
+    drop(behind);
+    campaign.a_fresh_start_comes_to(&rules).await;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Victim {
+    Agent,
+    KubeProxy,
+    ApiServer,
+}
+
+/// Kills one program after the other, each as often as the others but in any order. How often each was, and how often
+/// kube-proxy ended by itself.
+async fn kill(
+    campaign: &Campaign,
+    behind: &mut Behind<'_>,
+    views: &mut Views,
+    random: &mut Random,
+) -> (BTreeMap<Victim, u32>, u32) {
+    let lab = &campaign.scenario.lab;
+    let (mut killed, mut ended, mut next) = (BTreeMap::new(), 0, Vec::new());
+    for _ in 0..campaign.length.steps {
+        tokio::time::sleep(random.pause(2500)).await;
+        if random.chance(40) {
+            views.change().await;
+        }
+        if next.is_empty() {
+            next = vec![Victim::Agent, Victim::KubeProxy, Victim::ApiServer];
+        }
+        let victim = next.swap_remove(random.below(next.len()));
+        match victim {
+            Victim::Agent => behind.replace_agent(random.pause(1500)).await,
+            Victim::KubeProxy => behind.replace_kube_proxy(random.pause(1500)).await,
+            Victim::ApiServer => {
+                // One that is down already cannot be killed.
+                insist(async || lab.client().apiserver_version().await).await.unwrap();
+                lab.kill_component("kube-apiserver").await.unwrap();
+            }
+        }
+        *killed.entry(victim).or_default() += 1;
+        ended += u32::from(behind.revive().await);
+    }
+    (killed, ended)
+}

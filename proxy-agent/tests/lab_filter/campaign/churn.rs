@@ -1,0 +1,165 @@
+//! Services and endpoints that come, change and go, all the time, whether the API server is there or not.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+
+use super::random::Random;
+use super::shape::{Addresses, Changed, Shape};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many are made at once in the beginning.
+const TOGETHER: usize = 12;
+
+/// Asks until the API server answers. It may be down, and what it has done it may not have been able to say.
+pub(super) async fn insist<T>(ask: impl AsyncFn() -> kube::Result<T>) -> kube::Result<T> {
+    loop {
+        match tokio::time::timeout(PATIENCE, ask()).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(kube::Error::Api(status))) if status.code < 500 && status.code != 429 => {
+                return Err(kube::Error::Api(status));
+            }
+            Ok(Err(_)) | Err(_) => tokio::time::sleep(Duration::from_millis(300)).await,
+        }
+    }
+}
+
+/// What an API server says to a write that it has carried out before.
+fn unless<T>(code: u16, result: kube::Result<T>) -> Option<T> {
+    match result {
+        Ok(answer) => Some(answer),
+        Err(kube::Error::Api(status)) if status.code == code => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub(super) struct Churn {
+    services: Api<Service>,
+    slices: Api<EndpointSlice>,
+    random: Random,
+    addresses: Addresses,
+    shapes: Vec<Shape>,
+    size: usize,
+    made: usize,
+    /// How often each thing was done.
+    pub(super) operations: BTreeMap<String, usize>,
+}
+
+impl Churn {
+    pub(super) fn new(client: &Client, random: Random) -> Self {
+        Self {
+            services: Api::namespaced(client.clone(), "default"),
+            slices: Api::namespaced(client.clone(), "default"),
+            random,
+            addresses: Addresses::default(),
+            shapes: Vec::new(),
+            size: 0,
+            made: 0,
+            operations: BTreeMap::new(),
+        }
+    }
+
+    /// Makes the Services that it begins with.
+    pub(super) async fn populate(&mut self, size: usize) {
+        self.size = size;
+        while self.shapes.len() < size {
+            let shape = self.imagine();
+            self.shapes.push(shape);
+        }
+        let writes = self.shapes.iter().map(|shape| self.create(shape));
+        stream::iter(writes).buffer_unordered(TOGETHER).collect::<Vec<_>>().await;
+    }
+
+    /// Makes a Service that nobody changes, and its ClusterIP.
+    pub(super) async fn add_steady(
+        &mut self,
+        name: &str,
+        label: Option<(&'static str, &'static str)>,
+    ) -> Service {
+        let shape = Shape::steady(name.to_owned(), label, &mut self.addresses);
+        self.create(&shape).await;
+        insist(async || self.services.get(name).await).await.unwrap()
+    }
+
+    /// Changes one thing after the other.
+    pub(super) async fn run(&mut self, stop: &Cell<bool>) {
+        while !stop.get() {
+            let what = self.step().await;
+            *self.operations.entry(what).or_default() += 1;
+            tokio::time::sleep(self.random.pause(200)).await;
+        }
+    }
+
+    async fn step(&mut self) -> String {
+        let (few, many) = (self.size - self.size / 20, self.size + self.size / 20);
+        match (self.random.below(100), self.shapes.len()) {
+            (0..10, count) if count < many => {
+                let shape = self.imagine();
+                self.create(&shape).await;
+                self.shapes.push(shape);
+                "create".to_owned()
+            }
+            (10..20, count) if count > few => {
+                let shape = self.shapes.swap_remove(self.random.below(count));
+                self.delete(&shape.name).await;
+                "delete".to_owned()
+            }
+            (_, count) => {
+                let position = self.random.below(count);
+                let shape = &mut self.shapes[position];
+                let changed = shape.change(&mut self.random, &mut self.addresses);
+                self.write(position, changed).await;
+                format!("{changed:?}").to_lowercase()
+            }
+        }
+    }
+
+    fn imagine(&mut self) -> Shape {
+        self.made += 1;
+        Shape::random(self.made, &mut self.random, &mut self.addresses)
+    }
+
+    async fn create(&self, shape: &Shape) {
+        let post = PostParams::default();
+        let service = shape.service();
+        unless(409, insist(async || self.services.create(&post, &service).await).await);
+        let slice = shape.slice();
+        unless(409, insist(async || self.slices.create(&post, &slice).await).await);
+        if shape.has_status() {
+            self.write_part(shape, Changed::LoadBalancer).await;
+        }
+    }
+
+    async fn delete(&self, name: &str) {
+        let now = DeleteParams::default();
+        unless(404, insist(async || self.slices.delete(name, &now).await).await);
+        unless(404, insist(async || self.services.delete(name, &now).await).await);
+    }
+
+    async fn write(&self, position: usize, part: Changed) {
+        self.write_part(&self.shapes[position], part).await;
+    }
+
+    async fn write_part(&self, shape: &Shape, part: Changed) {
+        let (name, merge) = (&shape.name, PatchParams::default());
+        let patch = Patch::Merge(shape.patch(part));
+        let (services, slices) = (&self.services, &self.slices);
+        match part {
+            Changed::Endpoints => {
+                insist(async || slices.patch(name, &merge, &patch).await).await.unwrap();
+            }
+            Changed::LoadBalancer => {
+                insist(async || services.patch_status(name, &merge, &patch).await).await.unwrap();
+            }
+            _ => {
+                insist(async || services.patch(name, &merge, &patch).await).await.unwrap();
+            }
+        }
+    }
+}

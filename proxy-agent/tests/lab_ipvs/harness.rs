@@ -1,0 +1,237 @@
+//! A lab with two Services on its ingress node, and a virtual machine that is a node as far as kube-proxy knows: both
+//! kube-proxy and the agent run in it as plain processes.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_lab::{Answer, EchoApp, Lab, Protocol, Vm};
+use k8s_openapi::api::core::v1::{Node, Service};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+/// A processor that is emulated on a busy machine takes its time.
+const DEADLINE: Duration = Duration::from_secs(90);
+const POLL: Duration = Duration::from_millis(500);
+const NODE: &str = "vm-1";
+
+/// Of the Service `narrowed`: one in its spec, one in its status. Of the Service `hidden`: one in its spec.
+pub(crate) const NARROWED: [&str; 2] = ["192.0.2.50", "192.0.2.51"];
+pub(crate) const HIDDEN: &str = "192.0.2.52";
+
+const ORIGINAL: &str = "/var/lib/kube-proxy/kubeconfig.conf";
+const SERVING: &str = "/var/lib/proxy-agent";
+
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < DEADLINE, "{what}: not within {} s", DEADLINE.as_secs());
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// The lab with its Services, whose external addresses the router sends to the ingress node.
+pub(crate) async fn lab(name: &str) -> Lab {
+    let lab = Lab::builder().name(name).nodes(["edge-1"]).up().await.unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for part in ["crds", "manifests/agent"] {
+        lab.kubectl(["apply", "--server-side", "-f", root.join(part).to_str().unwrap()]).await.unwrap();
+    }
+    for (name, node_port) in [("narrowed", 30080), ("hidden", 30090)] {
+        let app = EchoApp { name, namespace: "default", node: "edge-1", node_port, annotations: &[] };
+        lab.run_echo(&app).await.unwrap();
+    }
+    let services: Api<Service> = Api::namespaced(lab.client(), "default");
+    let patch = PatchParams::default();
+    for (name, address) in [("narrowed", NARROWED[0]), ("hidden", HIDDEN)] {
+        let spec = json!({
+            "type": "LoadBalancer",
+            "externalIPs": [address],
+            "externalTrafficPolicy": "Local",
+            // In ipvs mode kube-proxy runs a program or two for each port.
+            "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
+        });
+        services.patch(name, &patch, &Patch::Merge(json!({"spec": spec}))).await.unwrap();
+    }
+    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": NARROWED[1], "ipMode": "VIP"}]}}});
+    services.patch_status("narrowed", &patch, &Patch::Merge(status)).await.unwrap();
+    for address in NARROWED.into_iter().chain([HIDDEN]) {
+        lab.route(address.parse().unwrap(), &["edge-1"]).await.unwrap();
+    }
+    lab
+}
+
+pub(crate) async fn cluster_ip(lab: &Lab, service: &str) -> String {
+    let services: Api<Service> = Api::namespaced(lab.client(), "default");
+    services.get(service).await.unwrap().spec.unwrap().cluster_ip.unwrap()
+}
+
+pub(crate) async fn preserve(lab: &Lab, service: &str, elsewhere: &str) {
+    let objects: Api<IngressSourcePreserve> = Api::all(lab.client());
+    let object = serde_json::from_value(json!({
+        "apiVersion": "sourcepreserve.io/v1alpha1",
+        "kind": "IngressSourcePreserve",
+        "metadata": {"name": service},
+        "spec": {
+            "ingressNodes": {"selector": {"matchLabels": {"node-role.kubernetes.io/ingress": ""}}},
+            "services": [{"namespace": "default", "name": service}],
+            "elsewhere": elsewhere,
+        },
+    }))
+    .unwrap();
+    objects.create(&PostParams::default(), &object).await.unwrap();
+    let label = format!("sourcepreserve.io/preserve={service}");
+    lab.kubectl(["label", "service", service, &label]).await.unwrap();
+}
+
+pub(crate) async fn forget(lab: &Lab, service: &str) {
+    lab.kubectl(["label", "service", service, "sourcepreserve.io/preserve-"]).await.unwrap();
+    let objects: Api<IngressSourcePreserve> = Api::all(lab.client());
+    objects.delete(service, &DeleteParams::default()).await.unwrap();
+}
+
+/// Waits until the agent of the machine has acknowledged so many objects, down to the kernel, or shows what it says.
+pub(crate) async fn expect_acknowledged(lab: &Lab, objects: usize) {
+    let nodes: Api<IngressSourceNode> = Api::all(lab.client());
+    let started = Instant::now();
+    loop {
+        let status = nodes.get_opt(NODE).await.unwrap().and_then(|node| node.status);
+        let acknowledged = status.as_ref().is_some_and(|status| {
+            let all = status.views.iter().all(|view| view.relisted && view.programmed == Some(true));
+            status.proxy_connected && status.views.len() == objects && all
+        });
+        if acknowledged {
+            return;
+        }
+        assert!(started.elapsed() < DEADLINE, "{objects} acknowledged objects, but there is {status:?}");
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// A node that is a virtual machine.
+pub(crate) struct Machine<'a>(Vm<'a>);
+
+impl<'a> Machine<'a> {
+    pub(crate) async fn boot(lab: &'a Lab) -> Self {
+        let kube_proxy_token = token(lab, "kube-proxy").await;
+        let agent_token = token(lab, "proxy-agent").await;
+        let vm = Vm::builder(NODE)
+            .program(lab.program("kube-proxy").unwrap(), "/usr/local/bin/kube-proxy")
+            .program(env!("CARGO_BIN_EXE_proxy-agent"), "/usr/local/bin/proxy-agent")
+            .file(ORIGINAL, kubeconfig(lab, &kube_proxy_token).to_string())
+            .file("/etc/kube-proxy/direct.conf", configuration(ORIGINAL).to_string())
+            .file(
+                format!("{SERVING}/behind.conf"),
+                configuration(&format!("{SERVING}/kubeconfig.conf")).to_string(),
+            )
+            .file("/etc/proxy-agent/token", agent_token)
+            .boot(lab)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        register(lab, vm.address().into()).await;
+        Self(vm)
+    }
+
+    /// The stock kube-proxy, as the cluster has it.
+    pub(crate) async fn start_direct(&self) {
+        self.0.start("kube-proxy", &["kube-proxy", "--config=/etc/kube-proxy/direct.conf"]).await.unwrap();
+    }
+
+    /// The kube-proxy that ran is handed over: it ends, and another starts behind an agent. What it left in the kernel
+    /// is the other's to clean up.
+    pub(crate) async fn hand_over_to_the_agent(&self) {
+        self.0.stop("kube-proxy").await.unwrap();
+        let arguments = [
+            "proxy-agent",
+            "filter",
+            &format!("--node-name={NODE}"),
+            &format!("--kube-proxy-kubeconfig={ORIGINAL}"),
+            &format!("--serving-directory={SERVING}"),
+            "--token-file=/etc/proxy-agent/token",
+        ];
+        self.0.start("proxy-agent", &arguments).await.unwrap();
+        eventually("the agent serves", async || self.0.console().contains("serving kube-proxy")).await;
+        let flag = format!("--config={SERVING}/behind.conf");
+        self.0.start("kube-proxy", &["kube-proxy", &flag]).await.unwrap();
+    }
+
+    /// Both are still the processes that were started.
+    pub(crate) async fn stop_both(&self) {
+        self.0.stop("kube-proxy").await.unwrap();
+        self.0.stop("proxy-agent").await.unwrap();
+    }
+
+    /// Waits until of these addresses exactly the wanted ones are bound to the machine, or shows what is.
+    pub(crate) async fn expect_bound(&self, what: &str, wanted: &[&str], others: &[&str]) {
+        let started = Instant::now();
+        loop {
+            let listed =
+                self.0.run(&["ip", "-oneline", "address", "show", "dev", "kube-ipvs0"]).await.unwrap();
+            let bound = |address: &&str| listed.stdout.contains(&format!(" {address}/32 "));
+            if listed.success && wanted.iter().all(bound) && !others.iter().any(bound) {
+                return;
+            }
+            let ago = started.elapsed();
+            assert!(ago < DEADLINE, "{what}: {wanted:?} and not {others:?}, but there is {listed:?}");
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// From the machine the address goes to the router and comes in through the ingress node, as everyone's.
+    pub(crate) async fn reaches_the_ingress_node(&self, address: &str) {
+        let own = IpAddr::from(self.0.address());
+        eventually(&format!("{address} leads to the ingress node"), async || {
+            let Answer::Seen(seen) = self.ask(address).await else { return false };
+            seen.peer_ip == own && seen.node == "edge-1"
+        })
+        .await;
+    }
+
+    /// What the application answers at port 80 of an address.
+    pub(crate) async fn ask(&self, address: &str) -> Answer {
+        self.0.ask(Protocol::Http, &format!("{address}:80")).await.unwrap()
+    }
+}
+
+async fn token(lab: &Lab, account: &str) -> String {
+    let token =
+        lab.kubectl(["-n", "kube-system", "create", "token", account, "--duration=4h"]).await.unwrap();
+    token.stdout.trim().to_owned()
+}
+
+fn kubeconfig(lab: &Lab, token: &str) -> Value {
+    let authority = std::fs::read(lab.authority()).unwrap();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "default", "cluster": {
+            "server": lab.server(),
+            "certificate-authority-data": k8s_openapi::ByteString(authority),
+        }}],
+        "users": [{"name": "default", "user": {"token": token}}],
+        "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
+        "current-context": "default",
+    })
+}
+
+fn configuration(kubeconfig: &str) -> Value {
+    json!({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": "ipvs",
+        "clusterCIDR": "10.244.0.0/16",
+        "hostnameOverride": NODE,
+        "clientConnection": {"kubeconfig": kubeconfig},
+    })
+}
+
+/// What a kubelet would do. Without the labels of one, no DaemonSet wants a pod there.
+async fn register(lab: &Lab, address: IpAddr) {
+    let nodes: Api<Node> = Api::all(lab.client());
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
+    nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+    let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": address}]}});
+    nodes.patch_status(NODE, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+}

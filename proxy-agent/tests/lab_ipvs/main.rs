@@ -1,0 +1,75 @@
+//! kube-proxy in ipvs mode binds every external address to its node, which keeps a node without the ingress from
+//! reaching it. Here it runs on the kernel of a virtual machine: direct, then behind the agent.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod harness;
+
+use harness::{
+    HIDDEN, Machine, NARROWED, cluster_ip, eventually, expect_acknowledged, forget, lab, preserve,
+};
+use isp_lab::{Answer, Lab, Place};
+
+#[tokio::test]
+async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {
+    let lab = lab("filter-ipvs").await;
+    let (narrowed, hidden) = (cluster_ip(&lab, "narrowed").await, cluster_ip(&lab, "hidden").await);
+    let everything = [NARROWED[0], NARROWED[1], HIDDEN, &narrowed, &hidden];
+    let machine = Machine::boot(&lab).await;
+
+    // Nothing is in the way yet.
+    for address in [NARROWED[0], NARROWED[1], HIDDEN] {
+        machine.reaches_the_ingress_node(address).await;
+    }
+
+    // Direct, the machine takes the addresses for its own and has no endpoint for them.
+    machine.start_direct().await;
+    machine.expect_bound("direct", &everything, &[]).await;
+    eventually("a ClusterIP works", async || machine.ask(&narrowed).await.peer().is_some()).await;
+    for address in NARROWED {
+        let answer = machine.ask(address).await;
+        assert!(matches!(answer, Answer::Silent(_)), "{address} answered {answer:?}");
+    }
+
+    // Behind the agent it does not know them, and those that were bound before are gone.
+    preserve(&lab, "narrowed", "ClusterOnly").await;
+    machine.hand_over_to_the_agent().await;
+    machine.expect_bound("behind the agent", &[&narrowed, &hidden, HIDDEN], &NARROWED).await;
+    for address in NARROWED {
+        machine.reaches_the_ingress_node(address).await;
+    }
+    let answer = machine.ask(&narrowed).await;
+    assert!(answer.peer().is_some(), "the ClusterIP answered {answer:?}");
+
+    // A view that changes later is followed as well.
+    preserve(&lab, "hidden", "Hidden").await;
+    machine
+        .expect_bound("with a hidden Service", &[&narrowed], &[NARROWED[0], NARROWED[1], HIDDEN, &hidden])
+        .await;
+    expect_acknowledged(&lab, 2).await;
+    machine.reaches_the_ingress_node(HIDDEN).await;
+    let answer = machine.ask(&hidden).await;
+    assert!(matches!(answer, Answer::Silent(_)), "the hidden ClusterIP answered {answer:?}");
+
+    // Without the objects the node is as it was.
+    forget(&lab, "narrowed").await;
+    forget(&lab, "hidden").await;
+    machine.expect_bound("with nothing to hide", &everything, &[]).await;
+    machine.stop_both().await;
+
+    // The machine ends with its handle.
+    assert_eq!(traces_of_a_machine(&lab).await, 2);
+    drop(machine);
+    eventually("nothing is left of the machine", async || traces_of_a_machine(&lab).await == 0).await;
+}
+
+/// Its process and its cable.
+async fn traces_of_a_machine(lab: &Lab) -> usize {
+    let mut lines = 0;
+    for command in
+        [&["pgrep", "-x", "qemu-system-x86"][..], &["ip", "-oneline", "link", "show", "type", "tun"]]
+    {
+        lines += lab.exec(&Place::ControlPlane, command).await.unwrap().stdout.lines().count();
+    }
+    lines
+}
