@@ -12,6 +12,7 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
+use crate::error::plain;
 use crate::index::Answer;
 use crate::metrics::Outcome;
 
@@ -100,30 +101,15 @@ where
 
 /// What an error means. Pure.
 fn classify(error: &kube::Error) -> Failure {
-    let (outcome, reason) = match error {
-        kube::Error::Api(status) => {
-            let outcome = match status.code {
-                409 => Outcome::Stale,
-                404 => Outcome::Gone,
-                429 => Outcome::Throttled,
-                500.. => Outcome::ServerError,
-                _ => Outcome::Refused,
-            };
-            (outcome, format!("{} ({})", status.message, status.code))
-        }
-        other => (Outcome::Unreachable, chain(other)),
+    let outcome = match error {
+        kube::Error::Api(status) => match status.code {
+            409 => Outcome::Stale,
+            404 => Outcome::Gone,
+            429 => Outcome::Throttled,
+            500.. => Outcome::ServerError,
+            _ => Outcome::Refused,
+        },
+        _ => Outcome::Unreachable,
     };
-    Failure { outcome, reason }
-}
-
-/// An error with its causes: those of a connection are told nowhere else.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    let mut text = error.to_string();
-    for cause in causes.map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
+    Failure { outcome, reason: plain(error) }
 }

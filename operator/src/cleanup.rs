@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isp_api::IngressSourcePreserve;
-use isp_api::names::AGENT_NAME;
 use isp_plan::observe::is_pool;
 use isp_plan::{Cluster, Settings};
 use isp_runtime::readiness::Readiness;
@@ -19,6 +18,7 @@ use tracing::debug;
 
 use crate::cli::{CleanupArgs, LeaseArgsError};
 use crate::client::{ClientError, connect};
+use crate::error::plain;
 use crate::events::Notices;
 use crate::lease::{Keeper, Leadership};
 use crate::metrics::Metrics;
@@ -72,7 +72,7 @@ pub async fn cleanup(arguments: CleanupArgs) -> Result<(), CleanupError> {
     let reconciler = Reconciler::new(Parts {
         observer: Observer::new(client.clone(), &Readiness::default()),
         leadership: leadership.clone(),
-        settings: Settings { agent_image: arguments.agent_image, cleanup: true },
+        settings: Settings { agent_image: String::new(), cleanup: true },
         client: client.clone(),
         notices,
         metrics,
@@ -135,12 +135,6 @@ impl Work {
             if calm.is_some_and(|since| now >= since + CALM) {
                 return;
             }
-            if next_attempt.is_none()
-                && let Some(image) = image_in_use(cluster)
-            {
-                // The agents stay as they are until they go.
-                self.reconciler.set_agent_image(image);
-            }
             if next_attempt.is_none_or(|time| now >= time) {
                 self.delete_objects().await;
                 next_attempt = Some(Instant::now() + AGAIN);
@@ -159,7 +153,7 @@ impl Work {
             let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
             match timeout(GRACE, api.delete(&name, &parameters)).await {
                 Ok(Ok(_)) => println!("delete-object ingresssourcepreserve/{name}"),
-                Ok(Err(error)) => debug!(name, %error, "an object could not be deleted"),
+                Ok(Err(error)) => debug!(name, error = plain(&error), "an object could not be deleted"),
                 Err(_) => debug!(name, "an object could not be deleted in time"),
             }
         }
@@ -172,14 +166,6 @@ impl Work {
         let missing = self.reconciler.missing().into_iter().map(|kind| format!("cannot be read: {kind}"));
         left.into_iter().chain(failed).chain(missing).collect()
     }
-}
-
-/// The image of the agents that are there. With another one they would all be replaced on their way out.
-fn image_in_use(cluster: &Cluster) -> Option<String> {
-    let pods = cluster.daemon_sets.values().filter(|set| is_pool(set));
-    let pods = pods.filter_map(|set| set.object.spec.template.spec.as_ref());
-    let mut containers = pods.flat_map(|pod| pod.init_containers.iter().flatten());
-    containers.find(|container| container.name == AGENT_NAME)?.image.clone()
 }
 
 /// What tells of a change that is not back yet, a line each.

@@ -51,9 +51,6 @@ pub struct CleanupArgs {
     /// How long it may take.
     #[arg(long, default_value = "10m", value_parser = duration::parse)]
     pub(crate) timeout: Duration,
-    /// The image of the agents; needed only where nodes have lost the DaemonSet of their agents.
-    #[arg(long, env = "AGENT_IMAGE", default_value = "")]
-    pub(crate) agent_image: String,
     #[command(flatten)]
     pub(crate) lease: LeaseArgs,
 }

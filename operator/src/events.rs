@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
+use crate::error::plain;
 use crate::metrics::Metrics;
 
 /// How many may wait to be published.
@@ -87,7 +88,7 @@ impl Publisher {
             let recorder = self.recorder((about, reason), message);
             match timeout(DEADLINE, recorder.publish(&event, &reference)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => debug!(%error, "an Event could not be published"),
+                Ok(Err(error)) => debug!(error = plain(&error), "an Event could not be published"),
                 Err(_) => debug!("an Event could not be published in time"),
             }
         }

@@ -107,11 +107,6 @@ impl Reconciler {
         self.at_rest
     }
 
-    /// The image of the agents, where it was not known at the start.
-    pub(crate) fn set_agent_image(&mut self, image: String) {
-        self.parts.settings.agent_image = image;
-    }
-
     /// One turn. Safe to use in `select!`: what is under way goes on with the next one.
     pub(crate) async fn turn(&mut self) -> Turn {
         self.begin();

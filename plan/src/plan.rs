@@ -40,7 +40,7 @@ mod tests;
 /// What the operator was told when it was started.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The image of the agents.
+    /// The image of the agents. Not looked at when everything is put back.
     pub agent_image: String,
     /// Whether everything is to be put back, as if every object were being deleted with `deletionPolicy: Restore`.
     pub cleanup: bool,

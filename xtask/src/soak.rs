@@ -18,15 +18,31 @@ pub(crate) enum Campaign {
     FilterViews,
     /// Agent, kube-proxy and API server killed 200 times under 2,000 Services that churn
     FilterKills,
+    /// The operator killed after each single write of its way on and off, on a way of its own each
+    OperatorKills,
+    /// The operator with 1,000 objects, 5,000 nodes and 5,000 Services
+    OperatorScale,
+    /// 20,000 generated histories of a cluster, each write judged by the interlocks
+    PlanHistories,
 }
 
+/// The unit tests of the crate that plans.
+const PLAN: &str = "isp-plan";
+
 impl Campaign {
-    /// The integration test, the part of its name that picks the test, and the variable with its full length.
+    /// The integration test, or the crate of the unit test, the part of its name that picks the test, and the variable with
+    /// its full length.
     fn test(self) -> (&'static str, &'static str, (&'static str, &'static str)) {
         match self {
             Self::LabCycles => ("lab_lifecycle", "up_and_down_again_and_again", ("ISP_SOAK_CYCLES", "20")),
             Self::FilterViews => ("lab_filter", "a_view_that_changes_under_churn", ("ISP_SOAK_VIEWS", "200")),
             Self::FilterKills => ("lab_filter", "programs_killed_under_churn", ("ISP_SOAK_KILLS", "200")),
+            // More than there are.
+            Self::OperatorKills => {
+                ("lab_operator", "killed_after_any_write", ("ISP_SOAK_OPERATOR_KILLS", "1000"))
+            }
+            Self::OperatorScale => ("api_scale", "many_objects", ("ISP_SCALE", "1000,5000,5000,60")),
+            Self::PlanHistories => (PLAN, "every_history", ("ISP_PLAN_CASES", "20000")),
         }
     }
 }
@@ -37,6 +53,9 @@ impl fmt::Display for Campaign {
             Self::LabCycles => "lab-cycles",
             Self::FilterViews => "filter-views",
             Self::FilterKills => "filter-kills",
+            Self::OperatorKills => "operator-kills",
+            Self::OperatorScale => "operator-scale",
+            Self::PlanHistories => "plan-histories",
         })
     }
 }
@@ -47,6 +66,13 @@ pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), Proce
     let (test, filter, (variable, length)) = campaign.test();
     println!("soak: {campaign}");
     let mut cargo = process::cargo(&workspace.root);
-    cargo.args(["test", "--workspace", "--test", test, "--", filter, "--test-threads=1", "--nocapture"]);
+    cargo.arg("test");
+    match test {
+        PLAN => cargo.args(["--release", "--package", PLAN, "--lib"]),
+        // What uses much memory or time is measured as it is shipped.
+        "api_scale" => cargo.args(["--release", "--workspace", "--test", test]),
+        _ => cargo.args(["--workspace", "--test", test]),
+    };
+    cargo.args(["--", filter, "--test-threads=1", "--nocapture"]);
     process::run(cargo.env(variable, length))
 }

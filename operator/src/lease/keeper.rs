@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Election, Step, Timing};
+use crate::error::plain;
 use crate::metrics::Metrics;
 use crate::observer::{config, events};
 
@@ -89,7 +90,9 @@ impl Keeper {
         if let Some(lease) = self.election.released(Timestamp::now()) {
             match timeout(RELEASE, self.api.replace(NAME, &PostParams::default(), &lease)).await {
                 Ok(Ok(_)) => info!("gave the lease back"),
-                Ok(Err(error)) => debug!(%error, "the lease could not be given back; it expires"),
+                Ok(Err(error)) => {
+                    debug!(error = plain(&error), "the lease could not be given back; it expires");
+                }
                 Err(_) => debug!("the lease could not be given back in time; it expires"),
             }
         }
@@ -160,7 +163,7 @@ impl Keeper {
                 self.election.lost_the_race();
                 None
             }
-            Ok(Err(error)) => Some(error.to_string()),
+            Ok(Err(error)) => Some(plain(&error)),
             Err(_) => Some(format!("no answer within {:?}", self.timing.renew)),
         };
         match failure {

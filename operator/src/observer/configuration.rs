@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::backoff::Backoff;
+use crate::error::plain;
 use crate::index::Configurations;
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -52,7 +53,7 @@ impl Reading {
                     self.found.insert(key, observe::configuration(&map));
                     continue;
                 }
-                Ok(Err(error)) => error.to_string(),
+                Ok(Err(error)) => plain(&error),
                 Err(_) => format!("no answer within {} s", DEADLINE.as_secs()),
             };
             if self.backoff.has_failed() {

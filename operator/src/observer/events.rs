@@ -12,6 +12,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use crate::error::plain_watch;
+
 const ONCE_IN: Duration = Duration::from_mins(1);
 
 /// A kind that can be watched.
@@ -43,11 +45,12 @@ pub(crate) fn events<K: Watched>(
                 None
             }
             Err(error) => {
+                let error = plain_watch(&error);
                 if said.is_none_or(|said| said.elapsed() > ONCE_IN) {
-                    warn!(%kind, %error, "the watch failed; it is tried again");
+                    warn!(%kind, error, "the watch failed; it is tried again");
                     said = Some(Instant::now());
                 } else {
-                    debug!(%kind, %error, "the watch failed again");
+                    debug!(%kind, error, "the watch failed again");
                 }
                 failing = true;
                 None

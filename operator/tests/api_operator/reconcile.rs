@@ -121,7 +121,13 @@ async fn an_object_is_carried_out_and_put_back_and_at_rest_nothing_is_asked() {
     })
     .await;
 
-    let before = requests(&operator);
+    // The last Event may still be on its way.
+    let mut before = requests(&operator);
+    until("it comes to rest", async || {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        std::mem::replace(&mut before, requests(&operator)) == before
+    })
+    .await;
     assert!(!before.is_empty());
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(requests(&operator), before, "{}", operator.log());
@@ -177,7 +183,8 @@ async fn what_is_refused_is_said_and_not_tried_all_the_time() {
     // After one, two and four seconds.
     assert!((2..=4).contains(&refused()), "{} times", refused());
     let log = operator.log();
-    let complaints: Vec<_> = log.lines().filter(|line| line.contains("WARN")).collect();
+    let complaints: Vec<_> =
+        log.lines().filter(|line| line.contains("WARN") && line.contains("an action failed")).collect();
     assert_eq!(complaints.len(), 1, "{log}");
     assert!(complaints[0].contains("nobody changes a Service here"), "{log}");
 

@@ -79,11 +79,11 @@ fn object(number: usize, scale: &Scale) -> Value {
     })
 }
 
-/// What a process has of one entry of its status, in kB.
-fn memory(process: u32, entry: &str) -> u64 {
+/// What a process has of one entry of its status, in MB.
+fn memory(process: u32, entry: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with(entry)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
 }
 
 /// The operator's metrics by name and labels.
@@ -193,9 +193,9 @@ async fn many_objects_nodes_and_services_converge_and_come_to_rest() {
         converged.as_secs_f64(),
         plan("_count"),
         1000.0 * plan("_sum") / plan("_count").max(1.0),
-        rss as f64 / 1024.0,
-        peak as f64 / 1024.0,
-        floor as f64 / 1024.0,
+        rss,
+        peak,
+        floor,
         scale.rest.as_secs(),
     );
 }

@@ -1,12 +1,12 @@
 //! An agent that does not start: the wave is rolled back or paused, and no Service is touched.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isp_api::conditions::find;
 use isp_api::names::condition;
+use isp_lab::ECHO_IMAGE;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::ListParams;
 use nix::sys::signal::Signal;
@@ -20,55 +20,60 @@ use super::snapshot::Snapshot;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// What it may take on a busy machine to notice, write and read.
 const SLACK: Duration = Duration::from_secs(25);
+/// Where waves begin.
+const FIRST: &str = ELSEWHERE[0];
 
-pub(crate) async fn is_rolled_back_or_paused(scenario: &Scenario, kubeconfig: &PathBuf, before: &Snapshot) {
+/// One image that cannot be had, from a registry that refuses connections, and one that is no agent; and the words of a kubelet
+/// that tries.
+const CASES: [(&str, &str, [&str; 2]); 2] = [
+    ("RollBack", "127.0.0.1:1/agent:1", ["ErrImagePull", "ImagePullBackOff"]),
+    ("Pause", ECHO_IMAGE, ["CrashLoopBackOff", "ended with"]),
+];
+
+pub(crate) async fn is_rolled_back_or_paused(scenario: &Scenario, kubeconfig: &Path, before: &Snapshot) {
     // Nothing moves before its operator is there.
     scenario.lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
-    for (policy, image) in [("RollBack", "lab.local/no-such-agent:1"), ("Pause", "lab.local/no-such-agent:2")]
-    {
-        let rollout = json!({"spec": {"rollout": {
-            "progressDeadlineSeconds": DEADLINE.as_secs(), "onFailure": policy, "maxUnavailable": 1,
-        }}});
-        let patch = rollout.to_string();
+    for (policy, image, reasons) in CASES {
+        let rollout = json!({"progressDeadlineSeconds": DEADLINE.as_secs(), "onFailure": policy});
+        let patch = json!({"spec": {"rollout": rollout}}).to_string();
         scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=merge", "-p", &patch]).await.unwrap();
         let began = Instant::now();
         let mut operator = operator::run(scenario, kubeconfig, image, &format!("{policy}.log"));
-        let failed = wave_that_fails(scenario, image).await;
-        println!("{policy} after {:.1} s: {}", began.elapsed().as_secs_f64(), failed.message);
+        let message = wave_that_fails(scenario, &reasons).await;
+        println!("{policy} after {:.1} s: {message}", began.elapsed().as_secs_f64());
         assert!(began.elapsed() < DEADLINE + SLACK, "after {:?}", began.elapsed());
-        let node = ELSEWHERE[0];
-        for part in ["pool default", &format!("node {node}"), "Image", image] {
-            assert!(failed.message.contains(part), "{part} is not in {:?}", failed.message);
+        for part in ["pool default", &format!("node {FIRST}")] {
+            assert!(message.contains(part), "{part} is not in {message:?}");
         }
         if policy == "RollBack" {
             eventually("the node has its kube-proxy back", async || {
-                !has_agent_label(scenario, node).await && has_kube_proxy(scenario, node).await
+                !has_agent_label(scenario, FIRST).await && has_kube_proxy(scenario, FIRST).await
             })
             .await;
         } else {
-            assert!(has_agent_label(scenario, node).await, "it stays where it is");
+            assert!(has_agent_label(scenario, FIRST).await, "it does not stay where it is");
         }
-        assert!(!has_agent_label(scenario, ELSEWHERE[1]).await, "no other wave begins");
+        assert!(!has_agent_label(scenario, ELSEWHERE[1]).await, "another wave began");
         assert!(before.has_the_same_service(&scenario.lab).await, "the Service was touched");
         operator.signal(Signal::SIGTERM);
         assert!(operator.end().await.success(), "{}", operator.complained());
     }
 }
 
-/// Waits until the object says that a wave with this image has failed.
-async fn wave_that_fails(scenario: &Scenario, image: &str) -> Condition {
+/// Waits until the object says that a wave has failed for one of these reasons; in which words.
+async fn wave_that_fails(scenario: &Scenario, reasons: &[&str]) -> String {
     let mut found = None;
     eventually("the wave fails", async || {
         let status = scenario.objects().get(OBJECT).await.unwrap().status.unwrap_or_default();
-        found = find(&status.conditions, condition::AGENTS_READY)
-            .filter(|condition| condition.reason == "WaveFailed" && condition.message.contains(image))
-            .cloned();
+        let agents = find(&status.conditions, condition::AGENTS_READY).cloned();
+        let named = |message: &str| reasons.iter().any(|reason| message.contains(reason));
+        found = agents.filter(|agents| agents.reason == "WaveFailed" && named(&agents.message));
         found.is_some()
     })
     .await;
     let found = found.unwrap();
     assert_eq!(found.status, "False");
-    found
+    found.message
 }
 
 async fn has_agent_label(scenario: &Scenario, node: &str) -> bool {

@@ -26,8 +26,8 @@ const LAST_MOMENT: Duration = Duration::from_millis(15);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kills {
     Never,
-    /// After each write; in turns before and after it hears of it.
-    Always,
+    /// After each write, in turns without and with an answer; the first one so.
+    Always(Hears),
     /// After the write of that number.
     After(usize, Hears),
 }
@@ -49,7 +49,7 @@ pub(crate) struct Gate {
 
 struct Turn {
     kills: Kills,
-    /// The operator of this life. What comes from an earlier one is refused.
+    /// How many operators have been killed. What comes from one of them is refused.
     life: usize,
     operator: Option<Pid>,
     writes: Vec<String>,
@@ -78,11 +78,9 @@ impl Gate {
         turn.writes.clear();
     }
 
-    /// From now on another operator uses it.
+    /// Says who uses it from now on.
     pub(crate) async fn admit(&self, operator: Option<Pid>) {
-        let mut turn = self.turn.lock().await;
-        turn.life += 1;
-        turn.operator = operator;
+        self.turn.lock().await.operator = operator;
     }
 
     /// The writes so far, in words, and after how many of them the operator was killed.
@@ -109,25 +107,28 @@ impl Gate {
 
     async fn pass(&self, life: usize, request: Request<Incoming>) -> Response<Body> {
         if is_counted(&request) {
-            return self.pass_write(life, request).await;
+            // It is carried out and counted even if the one who asked for it is gone meanwhile.
+            let written = tokio::spawn(self.clone().pass_write(life, request));
+            return written.await.unwrap();
         }
         self.forward(request).await.unwrap_or_else(|_| closed())
     }
 
-    async fn pass_write(&self, life: usize, request: Request<Incoming>) -> Response<Body> {
+    async fn pass_write(self, life: usize, request: Request<Incoming>) -> Response<Body> {
         let mut turn = self.turn.clone().lock_owned().await;
-        if turn.life != life {
+        // A connection that the last operator had just made when it was killed may have been taken after its end.
+        if turn.life != life || turn.operator.is_none() {
             return closed();
         }
         let described = format!("{} {}", request.method(), request.uri().path());
-        let Ok(response) = self.forward(request).await else { return closed() };
-        let (head, body) = response.into_parts();
-        let Ok(body) = body.collect_bytes().await else { return closed() };
+        let (head, body) = self.forward(request).await.unwrap().into_parts();
+        let body = body.collect_bytes().await.unwrap();
         turn.writes.push(format!("{described} {}", head.status.as_u16()));
         let number = turn.writes.len();
         let hears = match turn.kills {
-            Kills::Always if number % 2 == 0 => Some(Hears::TheAnswer),
-            Kills::Always => Some(Hears::Nothing),
+            Kills::Always(first) if number % 2 == 1 => Some(first),
+            Kills::Always(Hears::Nothing) => Some(Hears::TheAnswer),
+            Kills::Always(Hears::TheAnswer) => Some(Hears::Nothing),
             Kills::After(wanted, hears) if number == wanted => Some(hears),
             Kills::Never | Kills::After(..) => None,
         };
@@ -161,7 +162,6 @@ async fn end_soon(mut turn: OwnedMutexGuard<Turn>) {
 
 fn end(turn: &mut Turn) {
     turn.killed += 1;
-    // Until another one is admitted, nobody writes.
     turn.life += 1;
     kill(turn.operator.take().unwrap(), Signal::SIGKILL).unwrap();
 }

@@ -30,7 +30,7 @@ pub(crate) const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
 
 const NOBODY: &str = "65532:65532";
 /// What is meant to take seconds may take this long on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 const OFTEN: Duration = Duration::from_millis(100);
 
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {

@@ -16,7 +16,8 @@ mod traffic;
 
 use std::time::Instant;
 
-use harness::{AGENT_IMAGE, OBJECT, Scenario, sample};
+use harness::{AGENT_IMAGE, OBJECT, Scenario, eventually, sample};
+use isp_api::preserve::Phase;
 use nix::sys::signal::Signal;
 use snapshot::Snapshot;
 use traffic::Traffic;
@@ -44,6 +45,7 @@ async fn what_a_cluster_goes_through_with_the_operator() {
     wait_until_ready(&scenario).await;
     println!("mended after {:.1} s", began.elapsed().as_secs_f64());
     addresses::arrive(&scenario).await;
+    an_endpoint_comes_and_goes(&scenario).await;
     operator.signal(Signal::SIGTERM);
     assert!(operator.end().await.success(), "{}", operator.complained());
 
@@ -69,6 +71,17 @@ async fn on_and_off_without_a_failed_request(scenario: &Scenario) {
     // Also while the last kube-proxy comes back.
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     traffic.expect_no_failure().await;
+}
+
+/// Twice, so that the same is said twice: a second time it is counted on the first Event.
+async fn an_endpoint_comes_and_goes(scenario: &Scenario) {
+    for _ in 0..2 {
+        for (label, phase) in [("app=away", Phase::Degraded), ("app=frontend", Phase::Ready)] {
+            let label = ["-n", "web", "label", "pod", "frontend", label, "--overwrite"];
+            scenario.lab.kubectl(label).await.unwrap();
+            eventually("the object says so", async || scenario.phase().await == Some(phase)).await;
+        }
+    }
 }
 
 async fn wait_until_ready(scenario: &Scenario) {

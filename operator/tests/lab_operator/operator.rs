@@ -1,7 +1,7 @@
 //! The operator as a process of the test, with the rights of its own account and no others.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kube::Client;
@@ -30,7 +30,7 @@ pub(crate) async fn client(scenario: &Scenario) -> Client {
     Client::try_from(config).unwrap()
 }
 
-fn command(kubeconfig: &PathBuf) -> Command {
+fn command(kubeconfig: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_operator"));
     command.env("KUBECONFIG", kubeconfig).env("POD_NAMESPACE", SYSTEM);
     // The same one each time: who comes after one that was killed need not wait for its Lease to end.
@@ -39,14 +39,14 @@ fn command(kubeconfig: &PathBuf) -> Command {
 }
 
 /// Starts `operator run`.
-pub(crate) fn run(scenario: &Scenario, kubeconfig: &PathBuf, agent_image: &str, log: &str) -> Process {
+pub(crate) fn run(scenario: &Scenario, kubeconfig: &Path, agent_image: &str, log: &str) -> Process {
     let mut command = command(kubeconfig);
     command.args(["run", "--admin=127.0.0.1:0", "--agent-image", agent_image]);
     Process::start(command, &scenario.file(log))
 }
 
 /// Runs `operator cleanup` to its end, which must be a good one; what it printed.
-pub(crate) async fn clean_up(scenario: &Scenario, kubeconfig: &PathBuf) -> String {
+pub(crate) async fn clean_up(scenario: &Scenario, kubeconfig: &Path) -> String {
     let mut command = command(kubeconfig);
     command.args(["cleanup", "--timeout=2m"]);
     let mut process = Process::start(command, &scenario.file("cleanup.log"));

@@ -68,7 +68,7 @@ impl Process {
             if let Some(status) = self.ended() {
                 return status;
             }
-            assert!(started.elapsed() < Duration::from_secs(60), "{} does not end", self.output.display());
+            assert!(started.elapsed() < Duration::from_mins(1), "{} does not end", self.output.display());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -83,5 +83,7 @@ impl Drop for Process {
 }
 
 fn errors(output: &Path) -> PathBuf {
-    output.with_extension("errors")
+    let mut name = output.as_os_str().to_owned();
+    name.push(".errors");
+    name.into()
 }

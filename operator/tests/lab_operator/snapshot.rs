@@ -50,7 +50,9 @@ impl Snapshot {
         for node in nodes["items"].as_array().unwrap() {
             objects.insert(format!("/api/v1/nodes/{}", node["metadata"]["name"]), node.clone());
         }
-        objects.iter_mut().for_each(|(path, object)| normalise(path, object));
+        for (path, object) in &mut objects {
+            normalise(path, object);
+        }
         Self(objects)
     }
 

@@ -61,7 +61,10 @@ fn what_kubectl_apply_was_given_is_declared() {
 #[test]
 fn what_a_server_side_apply_owns_is_declared_unless_it_is_what_is_wanted() {
     let argo = managed("argocd", "Apply", &json!({"f:spec": {"f:externalTrafficPolicy": {}}}));
-    assert_eq!(policy_declared(&applied("Cluster", &json!({}), &[argo.clone()])).unwrap().manager, "argocd");
+    assert_eq!(
+        policy_declared(&applied("Cluster", &json!({}), std::slice::from_ref(&argo))).unwrap().manager,
+        "argocd"
+    );
     assert_eq!(policy_declared(&applied("Local", &json!({}), &[argo])), None);
     let us = managed("sourcepreserve-operator", "Apply", &json!({"f:spec": {"f:externalTrafficPolicy": {}}}));
     let service = applied("Local", &json!({}), &[us]);

@@ -69,7 +69,8 @@ impl<'a> Pools<'a> {
         for (name, pool) in &self.pools {
             let Ok(made) = &pool.made else { continue };
             // An agent that is there is kept up to date; a first one comes when something may be begun.
-            if !made.present && (pool.begun || has_nodes(scene, name)) {
+            // On the way out everything stays as it is until it goes.
+            if !made.present && !scene.settings.cleanup && (pool.begun || has_nodes(scene, name)) {
                 let daemon_set = Box::new(made.wanted.clone());
                 plan.actions.push(Action::ApplyPool { pool: (*name).to_owned(), daemon_set });
             }
@@ -211,7 +212,8 @@ fn covers(there: &Value, wanted: &Value) -> bool {
             there.get(name).map_or_else(|| says_nothing(wanted), |there| covers(there, wanted))
         }),
         (Value::Array(there), Value::Array(wanted)) => {
-            there.len() == wanted.len() && there.iter().zip(wanted).all(|(there, wanted)| covers(there, wanted))
+            there.len() == wanted.len()
+                && there.iter().zip(wanted).all(|(there, wanted)| covers(there, wanted))
         }
         (there, wanted) => there == wanted,
     }

@@ -238,10 +238,13 @@ impl<'a> Rollout<'a> {
     fn forget(&mut self, scene: &Scene<'a>, pods: &Pods<'_>, plan: &mut Plan) {
         for (name, report) in &scene.cluster.reports {
             let node = scene.cluster.nodes.get(name);
-            // An agent that has not ended yet would write it again.
-            let gone = node.is_none_or(|node| node.pool.is_none() && pods.agent(name, None).is_none());
-            if gone {
-                self.on_the_way_back |= node.is_some();
+            if node.is_some_and(|node| node.pool.is_some()) {
+                continue;
+            }
+            // An agent that has not ended yet would write it again. On a node that does not answer it may never end.
+            let ending = node.is_some() && pods.agent(name, None).is_some();
+            self.on_the_way_back |= node.is_some_and(|node| node.ready || !ending);
+            if !ending {
                 plan.actions.push(Action::Forget { node: name.clone(), identity: report.identity.clone() });
             }
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::world::{INGRESS, World};
 use crate::action::Action;
-use crate::cluster::Key;
+use crate::cluster::{Key, Pod};
 use crate::ownership::{Owner, ours};
 use crate::plan::kube_proxy::is_kept_off;
 
@@ -513,6 +513,27 @@ fn what_is_gone_does_not_hold_up_deletion() {
     world.node("work-2", |node| node.ready = false);
     world.settle(|_, _| {});
     assert!(world.cluster.objects.is_empty());
+}
+
+#[test]
+fn an_object_stays_until_an_agent_that_takes_its_time_has_ended_and_its_report_is_gone() {
+    let mut world = ready();
+    world.delete_object("web");
+    let agent = Key::new("kube-system", "proxy-agent-default-work-2");
+    for _ in 0..60 {
+        world.controllers();
+        let ending =
+            Pod { daemon_set: "proxy-agent-default".to_owned(), node: "work-2".to_owned(), ..Pod::default() };
+        world.cluster.pods.entry(agent.clone()).or_insert(ending);
+        for action in world.plan().actions {
+            world.carry_out(&action);
+        }
+    }
+    assert!(world.cluster.reports.contains_key("work-2") && world.cluster.objects.contains_key("web"));
+    assert_eq!(
+        story(&mut world),
+        ["forget-node ingresssourcenode/work-2", "let-object-go ingresssourcepreserve/web"]
+    );
 }
 
 #[test]
