@@ -9,10 +9,10 @@ use clap::Args;
 use isp_runtime::admin::{Admin, AdminError};
 use isp_runtime::readiness::Readiness;
 use isp_runtime::shutdown::{Shutdown, SignalError, Tasks, TasksError};
-use kube::{Client, Config};
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::listen;
@@ -21,7 +21,7 @@ use crate::proxy::Proxy;
 use crate::report;
 use crate::serving::{Identity, ServingError, mirror};
 use crate::state::State;
-use crate::upstream::{Place, Upstream, UpstreamError};
+use crate::upstream::{self, Place, Upstream, UpstreamError};
 use crate::view_source;
 
 const GRACE: Duration = Duration::from_secs(5);
@@ -77,8 +77,6 @@ pub enum FilterError {
     Signal(#[from] SignalError),
     #[error(transparent)]
     Tasks(#[from] TasksError),
-    #[error("cannot make a client of the API server: {0}")]
-    Client(#[from] Box<kube::Error>),
 }
 
 /// Runs until a signal ends it.
@@ -95,7 +93,8 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     let kubeconfig = &arguments.kube_proxy_kubeconfig;
     let place = Place::read(kubeconfig)?;
     let upstream = Upstream::new(&place, kubeconfig)?;
-    let client = own_client(&place, &arguments.token_file, kubeconfig)?;
+    // With a connection of its own, so that the view is known whatever is not read on the other.
+    let client = upstream::client(Upstream::new(&place, kubeconfig)?, &arguments.token_file);
     let listener = TcpListener::bind(arguments.listen)
         .await
         .map_err(|source| FilterError::Listen { address: arguments.listen, source })?;
@@ -118,7 +117,13 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
             view_source::follow(client.clone(), arguments.node_name.clone(), state.clone(), metrics),
         ),
     );
-    let files = keep_mirrored(arguments.kube_proxy_kubeconfig, address, arguments.serving_directory);
+    let files = keep_mirrored(
+        arguments.kube_proxy_kubeconfig,
+        address,
+        arguments.serving_directory,
+        place,
+        shutdown.clone(),
+    );
     tasks.spawn("files", until(shutdown.clone(), files));
     let reporter = report::Reporter {
         client,
@@ -132,10 +137,27 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     Ok(tasks.finish(GRACE).await?)
 }
 
-/// Follows the cluster's own configuration of kube-proxy.
-async fn keep_mirrored(kubeconfig: PathBuf, address: SocketAddr, directory: PathBuf) {
+/// Follows the cluster's own configuration of kube-proxy. One that names another API server or authority is taken by a new start:
+/// the kubelet sees to it, and the rules stay meanwhile.
+async fn keep_mirrored(
+    kubeconfig: PathBuf,
+    address: SocketAddr,
+    directory: PathBuf,
+    place: Place,
+    shutdown: Shutdown,
+) {
     loop {
-        tokio::time::sleep(FOLLOW).await;
+        sleep(FOLLOW).await;
+        match Place::read(&kubeconfig) {
+            Ok(now) if now != place => {
+                warn!(
+                    "kube-proxy's kubeconfig names another API server or authority: the agent ends, to be started with it"
+                );
+                shutdown.request();
+            }
+            Ok(_) => {}
+            Err(error) => warn!(%error, "kube-proxy's kubeconfig cannot be read; it is tried again"),
+        }
         if let Err(error) = mirror(&kubeconfig, address, &directory) {
             warn!(%error, "kube-proxy's configuration cannot be followed; it is tried again");
         }
@@ -167,18 +189,4 @@ async fn become_ready(
     let _ = readings.wait_for(|_| connected()).await;
     drop(proxy_connected);
     std::future::pending::<()>().await;
-}
-
-/// The agent as itself: its own token, but the API server where kube-proxy's kubeconfig says.
-fn own_client(
-    place: &Place,
-    token: &std::path::Path,
-    kubeconfig: &std::path::Path,
-) -> Result<Client, FilterError> {
-    let mut config = Config::new(place.server.clone());
-    let certificates = crate::upstream::certificates(&place.authority)
-        .map_err(|reason| UpstreamError::BadAuthority { path: kubeconfig.to_owned(), reason })?;
-    config.root_cert = Some(certificates.into_iter().map(|der| der.to_vec()).collect());
-    config.auth_info.token_file = Some(token.display().to_string());
-    Ok(Client::try_from(config).map_err(Box::new)?)
 }

@@ -1,18 +1,21 @@
 //! The listener on the loopback: TLS, HTTP/1.1 and HTTP/2, with a bound on everything that a caller could take
 //! his time for or send too much of.
 
+use std::convert::Infallible;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulConnection;
 use isp_runtime::shutdown::Shutdown;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::debug;
@@ -21,13 +24,20 @@ use crate::proxy::Proxy;
 
 /// kube-proxy has a few; more wait until one of these ends.
 const MOST_CONNECTIONS: usize = 64;
-const MOST_STREAMS: u32 = 128;
+const MOST_STREAMS: u32 = 64;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const LARGEST_HEADERS: u32 = 64 * 1024;
+/// What a caller may send ahead, for an answer and in all; events are small.
+const LARGEST_AHEAD: u32 = 256 * 1024;
+/// What waits to be sent, for each answer. More waits in the API server.
+const SEND_BUFFER: usize = 64 * 1024;
 /// A client that does not answer this long is gone; its watches end.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection without an answer under way at two looks in a row is asked to end, and at the next one it is cut.
+/// kube-proxy's always has one, and places are few.
+const IDLE_LOOK: Duration = Duration::from_secs(10);
 
 /// Serves until shutdown. Watches have no end of their own, so connections are then cut with the process; kube-proxy keeps its
 /// rules and comes back.
@@ -46,7 +56,7 @@ pub(crate) async fn serve(
                 Ok(accepted) => accepted,
                 Err(error) => {
                     debug!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    sleep(Duration::from_millis(50)).await;
                     continue;
                 }
             },
@@ -75,23 +85,60 @@ async fn accept(
 }
 
 async fn converse(stream: TlsStream<TcpStream>, proxy: Arc<Proxy>) {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(LARGEST_HEADERS as usize)
-        .http2()
-        .timer(TokioTimer::new())
-        .max_header_list_size(LARGEST_HEADERS)
-        .max_concurrent_streams(MOST_STREAMS)
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_TIMEOUT);
+    // Every answer under way has one of these, and so has the service.
+    let in_use = Arc::new(());
+    let kept = in_use.clone();
     let service = service_fn(move |request| {
-        let proxy = proxy.clone();
-        async move { Ok::<_, std::convert::Infallible>(proxy.serve(request).await) }
+        let (proxy, kept) = (proxy.clone(), kept.clone());
+        async move { Ok::<_, Infallible>(proxy.serve(request).await.map(|body| body.with(kept))) }
     });
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
-        debug!(error = %error, "a connection ended early");
+    let is_idle = || Arc::strong_count(&in_use) == 2;
+    let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let stream = TokioIo::new(stream);
+    if speaks_http2 {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .max_header_list_size(LARGEST_HEADERS)
+            .max_concurrent_streams(MOST_STREAMS)
+            .initial_stream_window_size(LARGEST_AHEAD)
+            .initial_connection_window_size(LARGEST_AHEAD)
+            .max_send_buf_size(SEND_BUFFER)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT);
+        attend(builder.serve_connection(stream, service), is_idle).await;
+    } else {
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIMEOUT)
+            .max_buf_size(LARGEST_HEADERS as usize);
+        attend(builder.serve_connection(stream, service), is_idle).await;
     }
+}
+
+/// Carries a connection to its end, which comes when nobody uses it.
+async fn attend<C>(connection: C, is_idle: impl Fn() -> bool)
+where
+    C: GracefulConnection<Error = hyper::Error>,
+{
+    let mut connection = pin!(connection);
+    let mut idle_looks = 0;
+    while idle_looks < 3 {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    debug!(%error, "a connection ended early");
+                }
+                return;
+            }
+            () = sleep(IDLE_LOOK) => {
+                idle_looks = if is_idle() { idle_looks + 1 } else { 0 };
+                if idle_looks == 2 {
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+    debug!("a connection without a request is cut");
 }

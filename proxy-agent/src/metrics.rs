@@ -1,12 +1,14 @@
 //! What the agent counts. Labels are closed sets.
 
 use std::sync::atomic::AtomicI64;
+use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
@@ -24,7 +26,7 @@ struct ByOutcome {
 }
 
 /// All of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Metrics {
     requests: Family<ByOutcome, Counter>,
     bytes: Counter,
@@ -33,6 +35,23 @@ pub(crate) struct Metrics {
     relists_forced: Counter,
     services_narrowed: Counter,
     views: Counter,
+    watch_delay: Histogram,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            requests: Family::default(),
+            bytes: Counter::default(),
+            open_watches: Gauge::default(),
+            watches_ended_by_view: Counter::default(),
+            relists_forced: Counter::default(),
+            services_narrowed: Counter::default(),
+            views: Counter::default(),
+            // From a microsecond to a quarter of a second.
+            watch_delay: Histogram::new(exponential_buckets(1e-6, 4.0, 10)),
+        }
+    }
 }
 
 impl Metrics {
@@ -65,6 +84,12 @@ impl Metrics {
             self.services_narrowed.clone(),
         );
         registry.register("views", "Changes of the node's view", self.views.clone());
+        registry.register_with_unit(
+            "watch_delay",
+            "From receiving a part of a watch of Services to handing it on",
+            Unit::Seconds,
+            self.watch_delay.clone(),
+        );
     }
 
     pub(crate) fn request(&self, outcome: Outcome) {
@@ -93,6 +118,10 @@ impl Metrics {
 
     pub(crate) fn narrowed(&self, services: u64) {
         self.services_narrowed.inc_by(services);
+    }
+
+    pub(crate) fn watch_delayed(&self, delay: Duration) {
+        self.watch_delay.observe(delay.as_secs_f64());
     }
 
     pub(crate) fn view_changed(&self) {

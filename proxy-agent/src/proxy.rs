@@ -1,6 +1,7 @@
 //! One request of kube-proxy's: refused, answered here, or forwarded and narrowed on its way back.
 
 mod body;
+mod gunzip;
 mod headers;
 mod status;
 
@@ -12,6 +13,7 @@ use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use isp_api::view::Narrowing;
+use tokio::time::timeout;
 use tracing::{debug, warn};
 
 pub(crate) use self::body::ReplyBody;
@@ -25,6 +27,7 @@ use crate::wire;
 
 /// Events are small; nothing else has a body.
 const LARGEST_BODY: usize = 256 * 1024;
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the API server may take to begin its answer. A list of everything takes a while.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -62,10 +65,10 @@ impl Proxy {
         let current = self.state.current();
         let narrowing = current.as_ref().map(|current| current.narrowing.clone()).unwrap_or_default();
         match self.decide(&request, &narrowing)? {
-            Forward::Unchanged => {
+            Forward::Unchanged { watch } => {
                 let path = request.uri().path_and_query().cloned().ok_or(Problem::Path)?;
                 let answer = self.forward(request, path, Treatment::Pass).await?;
-                Ok(answer.map(|body| ReplyBody::forwarded(body, self.metrics.clone())))
+                Ok(answer.map(|body| ReplyBody::forwarded(body, watch, self.metrics.clone())))
             }
             Forward::Services(services) => {
                 // Until the view is known no Service is shown.
@@ -97,7 +100,7 @@ impl Proxy {
             self.metrics.relist_forced();
             return Err(Problem::Expired);
         }
-        debug!(read = ?services.read, rewrite = services.rewrite, query = services.query, "Services are read");
+        debug!(read = ?services.read, rewrite = ?services.rewrite, query = services.query, "Services are read");
         let path = format!("{}?{}", request.uri().path(), services.query);
         let path = PathAndQuery::try_from(path).map_err(|_| Problem::Path)?;
         let body = match services.read {
@@ -105,23 +108,27 @@ impl Proxy {
             Read::WatchFromStart | Read::WatchFromVersion => wire::Body::Watch,
         };
         let treatment = match (services.rewrite, body) {
-            (true, _) => Treatment::Rewrite,
-            (false, wire::Body::Watch) => Treatment::Follow,
-            (false, wire::Body::List) => Treatment::Pass,
+            (Some(format), wire::Body::List) => Treatment::RewriteList(format),
+            (Some(format), wire::Body::Watch) => Treatment::RewriteWatch(format),
+            (None, wire::Body::Watch) => Treatment::Follow,
+            (None, wire::Body::List) => Treatment::Pass,
         };
-        let answer = self.forward(request, path, treatment).await?;
-        let reading = body::Reading { body, rewrite: services.rewrite, current };
+        let mut answer = self.forward(request, path, treatment).await?;
         if answer.status() != StatusCode::OK {
             // A Status; there is no Service in it.
-            return Ok(answer.map(|body| ReplyBody::forwarded(body, self.metrics.clone())));
+            return Ok(answer.map(|body| ReplyBody::forwarded(body, false, self.metrics.clone())));
         }
-        if services.rewrite && !headers::is_protobuf(answer.headers()) {
+        let rewrite = services.rewrite.is_some();
+        // A list that is not changed need not be read.
+        let written = headers::written(answer.headers()).filter(|_| treatment != Treatment::Pass);
+        if rewrite && written.map(|written| written.format) != services.rewrite {
             return Err(Problem::Unreadable);
         }
-        let readable = headers::is_protobuf(answer.headers());
-        Ok(answer.map(|body| {
-            ReplyBody::services(body, reading, readable, self.state.clone(), self.metrics.clone())
-        }))
+        if rewrite {
+            headers::changed(answer.headers_mut());
+        }
+        let reading = body::Reading { body, rewrite, current, written };
+        Ok(answer.map(|body| ReplyBody::services(body, reading, self.state.clone(), self.metrics.clone())))
     }
 
     /// Asks the API server with the caller's own credentials and nothing else of the caller's.
@@ -135,12 +142,14 @@ impl Proxy {
         let body = if body.is_end_stream() {
             Bytes::new()
         } else {
-            Limited::new(body, LARGEST_BODY).collect().await.map_err(|_| Problem::Body)?.to_bytes()
+            let whole = Limited::new(body, LARGEST_BODY).collect();
+            let read = timeout(BODY_TIMEOUT, whole).await.map_err(|_| Problem::SlowBody)?;
+            read.map_err(|_| Problem::Body)?.to_bytes()
         };
         let mut onward = Request::new(Full::new(body));
         *onward.method_mut() = head.method;
         *onward.headers_mut() = headers::onward(&head.headers, treatment);
-        let asked = tokio::time::timeout(ANSWER_TIMEOUT, self.upstream.ask(onward, path)).await;
+        let asked = timeout(ANSWER_TIMEOUT, self.upstream.ask(onward, path)).await;
         let mut answer = match asked {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
@@ -163,6 +172,8 @@ enum Problem {
     Upgrade,
     #[error("the body is larger than {LARGEST_BODY} bytes or broke off: kube-proxy sends small events only")]
     Body,
+    #[error("the body did not come within {} s", BODY_TIMEOUT.as_secs())]
+    SlowBody,
     #[error("the request has no path that could be forwarded")]
     Path,
     #[error("the view of this node changed since this was read: list anew")]
@@ -180,10 +191,11 @@ enum Problem {
 impl Problem {
     fn status(&self) -> StatusCode {
         match self {
-            Self::Refused(Refusal::Encoding(_)) => StatusCode::NOT_ACCEPTABLE,
+            Self::Refused(Refusal::Encoding { .. }) => StatusCode::NOT_ACCEPTABLE,
             Self::Refused(_) => StatusCode::FORBIDDEN,
             Self::Upgrade | Self::Path => StatusCode::BAD_REQUEST,
             Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::Expired => StatusCode::GONE,
             Self::NoView => StatusCode::SERVICE_UNAVAILABLE,
             Self::Upstream | Self::Unreadable => StatusCode::BAD_GATEWAY,

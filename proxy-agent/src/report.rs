@@ -17,6 +17,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::json;
+use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use crate::state::{Current, Reading, State};
@@ -28,6 +29,7 @@ mod tests;
 const SETTLE: Duration = Duration::from_millis(100);
 /// How long a failed write waits, and how often kube-proxy's metrics are looked at while the kernel has not followed.
 const AGAIN: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Writes the status of this node.
 pub(crate) struct Reporter {
@@ -64,14 +66,18 @@ impl Reporter {
             let had = had.map(|since| (current.epoch, since));
             let followed = kernel.look(self.kube_proxy_metrics, had).await;
             let facts = facts(&current, &reading, followed);
-            let mut wait = (followed == Some(false)).then_some(AGAIN);
+            let mut wait = look_again(had.is_some(), followed);
             if written.as_ref().is_none_or(|(before, _)| *before != facts) {
                 let before = written.as_ref().map(|(_, status)| status);
                 let status = status(&self.pool, &facts, before, Timestamp::now());
-                match self.write(&status).await {
-                    Ok(()) => written = Some((facts, status)),
-                    Err(error) => {
+                match timeout(PATIENCE, self.write(&status)).await {
+                    Ok(Ok(())) => written = Some((facts, status)),
+                    Ok(Err(error)) => {
                         warn!(%error, "the status of this node could not be written; it is tried again");
+                        wait = Some(AGAIN);
+                    }
+                    Err(_) => {
+                        warn!("the API server does not answer to the status of this node; it is tried again");
                         wait = Some(AGAIN);
                     }
                 }
@@ -104,6 +110,12 @@ impl Reporter {
             result => result.map(drop),
         }
     }
+}
+
+/// When to look at the kernel again: while it has not followed, and while that cannot be told, for a kube-proxy that has just
+/// started or is busy does not tell yet.
+fn look_again(has_read: bool, followed: Option<bool>) -> Option<Duration> {
+    (has_read && followed != Some(true)).then_some(AGAIN)
 }
 
 /// What can be claimed. Pure.

@@ -11,6 +11,8 @@ use http::Method;
 use isp_api::view::{Narrowing, View};
 use thiserror::Error;
 
+use crate::wire::Format;
+
 #[cfg(test)]
 mod tests;
 
@@ -34,14 +36,14 @@ const DISCOVERY: [&str; 10] = [
 ];
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/";
 
-/// Protobuf, the one encoding in which Services can be narrowed.
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-
 /// What is forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Forward {
     /// As it was asked.
-    Unchanged,
+    Unchanged {
+        /// Whether the answer has no end of its own.
+        watch: bool,
+    },
     /// Services.
     Services(Services),
 }
@@ -52,8 +54,8 @@ pub(crate) struct Services {
     /// The query that leaves hidden Services out.
     pub(crate) query: String,
     pub(crate) read: Read,
-    /// Whether external addresses have to be taken out of what comes back.
-    pub(crate) rewrite: bool,
+    /// The format in which to ask, where external addresses have to be taken out of what comes back.
+    pub(crate) rewrite: Option<Format>,
 }
 
 /// How Services are read.
@@ -81,9 +83,11 @@ pub(crate) enum Refusal {
     #[error("the query has {0} more than once")]
     Twice(&'static str),
     #[error(
-        "external addresses are hidden from this node, which this agent can do in {PROTOBUF} only: accept that instead of {0:?}"
+        "external addresses are hidden from this node, which this agent can do in {} and {} only: accept one of them beside {accepted:?}",
+        Format::Protobuf.media_type(),
+        Format::Json.media_type()
     )]
-    Encoding(String),
+    Encoding { accepted: String },
 }
 
 /// A request as far as it decides what is forwarded.
@@ -100,7 +104,8 @@ pub(crate) struct Asked<'a> {
 pub(crate) fn decide(asked: Asked<'_>, own: &str, narrowing: &Narrowing) -> Result<Forward, Refusal> {
     let unknown = || Refusal::NotKubeProxys { method: asked.method.clone(), path: asked.path.to_owned() };
     if let Some(rest) = asked.path.strip_prefix(EVENTS) {
-        return if is_event(asked.method, rest) { Ok(Forward::Unchanged) } else { Err(unknown()) };
+        let event = is_event(asked.method, rest);
+        return if event { Ok(Forward::Unchanged { watch: false }) } else { Err(unknown()) };
     }
     if asked.method != Method::GET {
         return Err(unknown());
@@ -110,10 +115,11 @@ pub(crate) fn decide(asked: Asked<'_>, own: &str, narrowing: &Narrowing) -> Resu
     }
     match asked.path {
         SERVICES => services(asked, narrowing).map(Forward::Services),
-        NODES => own_node(&parameter(asked.query, "fieldSelector")?, own),
-        path if READS.contains(&path) || DISCOVERY.contains(&path) => Ok(Forward::Unchanged),
+        NODES => own_node(asked.query, &parameter(asked.query, "fieldSelector")?, own),
+        path if READS.contains(&path) => Ok(Forward::Unchanged { watch: flag(asked.query, "watch")? }),
+        path if DISCOVERY.contains(&path) => Ok(Forward::Unchanged { watch: false }),
         path => match path.strip_prefix(NODES).and_then(|rest| rest.strip_prefix('/')) {
-            Some(name) => own_node(&format!("metadata.name={name}"), own),
+            Some(name) => own_node(asked.query, &format!("metadata.name={name}"), own),
             None => Err(unknown()),
         },
     }
@@ -134,9 +140,9 @@ fn is_event(method: &Method, path: &str) -> bool {
     }
 }
 
-fn own_node(selector: &str, own: &str) -> Result<Forward, Refusal> {
+fn own_node(query: &str, selector: &str, own: &str) -> Result<Forward, Refusal> {
     match selector.strip_prefix("metadata.name=") {
-        Some(name) if name == own => Ok(Forward::Unchanged),
+        Some(name) if name == own => Ok(Forward::Unchanged { watch: flag(query, "watch")? }),
         asked => {
             let asked = asked.filter(|name| !name.is_empty()).unwrap_or("all nodes").to_owned();
             Err(Refusal::OtherNode { own: own.to_owned(), asked })
@@ -159,27 +165,50 @@ fn services(asked: Asked<'_>, narrowing: &Narrowing) -> Result<Services, Refusal
     if !selector.is_empty() {
         query.append_pair("labelSelector", &selector);
     }
-    let rewrite = narrowing.iter().any(|(_, view)| view == View::ClusterOnly);
-    if rewrite && !asked.accept.contains(PROTOBUF) {
-        return Err(Refusal::Encoding(asked.accept.to_owned()));
-    }
+    let narrowed = narrowing.iter().any(|(_, view)| view == View::ClusterOnly);
+    let rewrite = if narrowed { Some(format(asked.accept)?) } else { None };
     Ok(Services { query: query.finish(), read: read(asked.query)?, rewrite })
 }
 
+/// The format to ask for, of those that the caller takes: protobuf if it can be.
+fn format(accept: &str) -> Result<Format, Refusal> {
+    let takes = |format: Format| {
+        let mut types = accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
+        types.any(|part| part == format.media_type())
+    };
+    let takes_anything =
+        accept.trim().is_empty() || accept.contains("*/*") || accept.contains("application/*");
+    match (takes(Format::Protobuf), takes(Format::Json) || takes_anything) {
+        (true, _) => Ok(Format::Protobuf),
+        // What the API server answers whom everything is right.
+        (false, true) => Ok(Format::Json),
+        (false, false) => Err(Refusal::Encoding { accepted: accept.to_owned() }),
+    }
+}
+
 fn read(query: &str) -> Result<Read, Refusal> {
-    let is_true = |value: &str| ["true", "1"].contains(&value);
-    if !is_true(&parameter(query, "watch")?) {
+    if !flag(query, "watch")? {
         let first = parameter(query, "continue")?.is_empty();
         return Ok(if first { Read::List } else { Read::NextPage });
     }
     let version = parameter(query, "resourceVersion")?;
-    let from_start = is_true(&parameter(query, "sendInitialEvents")?) || version.is_empty() || version == "0";
+    let from_start = flag(query, "sendInitialEvents")? || version.is_empty() || version == "0";
     Ok(if from_start { Read::WatchFromStart } else { Read::WatchFromVersion })
+}
+
+/// What the API server makes of a parameter that is true or false: whatever is there is true, but for two values.
+fn flag(query: &str, name: &'static str) -> Result<bool, Refusal> {
+    let value = value(query, name)?;
+    Ok(value.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false")))
 }
 
 /// The one value of a parameter; empty when it is not there.
 fn parameter(query: &str, name: &'static str) -> Result<String, Refusal> {
+    Ok(value(query, name)?.unwrap_or_default())
+}
+
+fn value(query: &str, name: &'static str) -> Result<Option<String>, Refusal> {
     let mut values = parse(query.as_bytes()).filter(|(found, _)| found == name).map(|(_, value)| value);
-    let first = values.next().map(Cow::into_owned).unwrap_or_default();
+    let first = values.next().map(Cow::into_owned);
     if values.next().is_some() { Err(Refusal::Twice(name)) } else { Ok(first) }
 }

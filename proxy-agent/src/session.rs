@@ -54,14 +54,14 @@ impl Session {
         }
     }
 
-    /// A list, or a page of it, was sent to its end.
+    /// A list, or a page of it, was sent to its end. A slow one of an earlier epoch undoes nothing.
     pub(crate) fn list_sent(&mut self, epoch: Epoch) {
-        self.listed = Some(epoch);
+        self.listed = self.listed.max(Some(epoch));
     }
 
     /// The bookmark that ends the initial events was sent.
     pub(crate) fn initial_events_sent(&mut self, epoch: Epoch) {
-        self.synced = Some(epoch);
+        self.synced = self.synced.max(Some(epoch));
     }
 
     /// Whether kube-proxy has everything of this epoch.

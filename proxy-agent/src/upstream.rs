@@ -1,6 +1,9 @@
 //! The way to the API server: where kube-proxy's own kubeconfig says it is, with the authority it names. Never
 //! through the `kubernetes` Service, which works only once kube-proxy does.
 
+mod connect;
+mod own;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,17 +14,21 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::config::Kubeconfig;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+use self::connect::Connector;
+pub(crate) use self::own::client;
+
+/// What the API server may send ahead of kube-proxy, in one answer and in all. It bounds what the agent holds, and an answer that
+/// nobody reads leaves room for others.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 2 * 1024 * 1024;
 /// A dead API server, or a dead way to it, is noticed within these two together.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,6 +41,10 @@ pub enum UpstreamError {
     Kubeconfig { path: PathBuf, source: Box<kube::config::KubeconfigError> },
     #[error("kube-proxy's kubeconfig {} names no cluster with an https server: {server:?}", path.display())]
     Server { path: PathBuf, server: String },
+    #[error("kube-proxy's kubeconfig {} has a proxy-url, which this agent cannot follow: give kube-proxy a direct way to the API server", path.display())]
+    Proxy { path: PathBuf },
+    #[error("kube-proxy's kubeconfig {} has a tls-server-name that is no name: {name:?}", path.display())]
+    ServerName { path: PathBuf, name: String },
     #[error("cannot read the authority {}: {source}", path.display())]
     Authority { path: PathBuf, source: io::Error },
     #[error("the authority in kube-proxy's kubeconfig {} cannot be used: {reason}", path.display())]
@@ -41,11 +52,13 @@ pub enum UpstreamError {
 }
 
 /// Where the API server is, and by which authority it is known.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) server: Uri,
+    /// The name that its certificate is for, where that is not the one in the address.
+    server_name: Option<ServerName<'static>>,
     /// In PEM.
-    pub(crate) authority: Vec<u8>,
+    authority: Vec<u8>,
 }
 
 impl Place {
@@ -66,6 +79,13 @@ impl Place {
         if uri.scheme() != Some(&Scheme::HTTPS) || uri.authority().is_none() {
             return Err(bad());
         }
+        if cluster.proxy_url.is_some() {
+            return Err(UpstreamError::Proxy { path: path.to_owned() });
+        }
+        let server_name = cluster.tls_server_name.clone().map(|name| {
+            ServerName::try_from(name.clone())
+                .map_err(|_| UpstreamError::ServerName { path: path.to_owned(), name })
+        });
         let reason =
             |reason: &str| UpstreamError::BadAuthority { path: path.to_owned(), reason: reason.to_owned() };
         let authority = match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
@@ -83,7 +103,7 @@ impl Place {
                 return Err(reason("it names none, and the system's are not trusted with a node"));
             }
         };
-        Ok(Self { server: uri, authority })
+        Ok(Self { server: uri, server_name: server_name.transpose()?, authority })
     }
 }
 
@@ -97,10 +117,10 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, S
     }
 }
 
-/// A client of the API server. It has no credentials of its own.
+/// A client of the API server. It has no credentials of its own. All requests share a connection, as kube-proxy's do.
 #[derive(Clone)]
 pub(crate) struct Upstream {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client<Connector, Full<Bytes>>,
     authority: Authority,
 }
 
@@ -111,26 +131,20 @@ impl Upstream {
         for certificate in certificates(&place.authority).map_err(bad)? {
             roots.add(certificate).map_err(|error| bad(error.to_string()))?;
         }
-        let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        let mut tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| bad(error.to_string()))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_only()
-            .enable_all_versions()
-            .wrap_connector(tcp);
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let client = Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .http2_keep_alive_interval(PING_INTERVAL)
             .http2_keep_alive_timeout(PING_TIMEOUT)
             .http2_keep_alive_while_idle(true)
-            .build(connector);
+            .build(Connector::new(tls, place.server_name.clone()));
         let authority = place.server.authority().cloned().ok_or_else(|| bad("no server".to_owned()))?;
         Ok(Self { client, authority })
     }

@@ -3,140 +3,25 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod agent;
+
 use std::fs;
 use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
 
+use agent::{Agent, Own};
 use isp_lab::ControlPlane;
 use serde_json::{Value, json};
 
-const NODE: &str = "work-1";
-
-/// An agent on loopback, as a process, and a directory with its files.
-struct Agent {
-    process: Child,
-    address: SocketAddr,
-    directory: tempfile::TempDir,
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
-
-impl Agent {
-    async fn start() -> Self {
-        Self::start_as("proxy-agent").await
-    }
-
-    /// An agent whose own identity is the token in that file.
-    async fn start_as(own_token: &str) -> Self {
-        let cluster = ControlPlane::shared().await.unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let rights = json!({"apiVersion": "v1", "kind": "List", "items": [
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "kube-proxy", "namespace": "kube-system"}},
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": "kubeadm:node-proxier"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-proxier"},
-                "subjects": [{"kind": "ServiceAccount", "name": "kube-proxy", "namespace": "kube-system"}],
-            },
-            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}},
-        ]});
-        let apply = ["apply", "--server-side", "--force-conflicts", "-f"];
-        for part in ["crds", "manifests/agent"] {
-            let path = root.join(part).display().to_string();
-            let output = cluster.kubectl(&[&apply[..], &[&path]].concat()).await.unwrap();
-            assert!(output.success, "{output:?}");
-        }
-        let output =
-            cluster.kubectl_with_input(&[&apply[..], &["-"]].concat(), &rights.to_string()).await.unwrap();
-        assert!(output.success, "{output:?}");
-
-        let directory = tempfile::tempdir().unwrap();
-        for account in ["kube-proxy", "proxy-agent"] {
-            let token = cluster.kubectl(&["-n", "kube-system", "create", "token", account]).await.unwrap();
-            assert!(token.success, "{token:?}");
-            fs::write(directory.path().join(account), token.stdout.trim()).unwrap();
-        }
-        let admin: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig()).unwrap()).unwrap();
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": admin["clusters"],
-            "users": [{"name": "default", "user": {"tokenFile": directory.path().join("kube-proxy")}}],
-            "contexts": [{"name": "default", "context": {"cluster": "lab", "user": "default"}}],
-            "current-context": "default",
-        });
-        fs::create_dir(directory.path().join("original")).unwrap();
-        let original = directory.path().join("original/kubeconfig.conf");
-        fs::write(&original, kubeconfig.to_string()).unwrap();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let process = Command::new(env!("CARGO_BIN_EXE_proxy-agent"))
-            .args(["filter", "--node-name", NODE])
-            .args(["--listen", &address.to_string()])
-            .args(["--admin", &format!("127.0.0.1:{}", free_port())])
-            .arg("--kube-proxy-kubeconfig")
-            .arg(&original)
-            .arg("--serving-directory")
-            .arg(directory.path())
-            .arg("--token-file")
-            .arg(directory.path().join(own_token))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let agent = Self { process, address, directory };
-        let started = Instant::now();
-        while agent.ask(&["/version"]).0 != 200 {
-            assert!(started.elapsed() < Duration::from_secs(20), "the agent does not serve");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        agent
-    }
-
-    /// The view is known a moment after the agent serves.
-    fn wait_for_services(&self) {
-        let started = Instant::now();
-        while self.ask(&["/api/v1/services"]).0 != 200 {
-            assert!(started.elapsed() < Duration::from_secs(20), "the agent does not know its view");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    /// Asks with kube-proxy's token; the last argument is the path. Gives the status code and the body.
-    fn ask(&self, arguments: &[&str]) -> (u16, String) {
-        let (path, flags) = arguments.split_last().unwrap();
-        let token = fs::read_to_string(self.directory.path().join("kube-proxy")).unwrap();
-        let output = Command::new("curl")
-            .args(["-sS", "--max-time", "20", "--path-as-is", "-w", "\n%{http_code}"])
-            .arg("--cacert")
-            .arg(self.directory.path().join("ca.crt"))
-            .args(["-H", &format!("Authorization: Bearer {token}")])
-            .args(flags)
-            .arg(format!("https://{}{path}", self.address))
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let (body, code) = text.rsplit_once('\n').unwrap_or(("", "0"));
-        (code.parse().unwrap_or(0), body.to_owned())
-    }
+async fn start(own: Own) -> Agent {
+    Agent::start(ControlPlane::shared().await.unwrap(), own).await
 }
 
 #[tokio::test]
 async fn what_kube_proxy_does_not_ask_is_refused_with_its_own_valid_token() {
-    let agent = Agent::start().await;
+    let agent = start(Own::Agent).await;
     agent.wait_for_services();
     for arguments in [
         &["/api/v1/secrets"][..],
@@ -160,7 +45,7 @@ async fn what_kube_proxy_does_not_ask_is_refused_with_its_own_valid_token() {
 #[tokio::test]
 async fn an_agent_that_cannot_know_the_view_shows_no_service_and_lets_the_rest_pass() {
     // With kube-proxy's token it may not read the objects that the view follows from.
-    let agent = Agent::start_as("kube-proxy").await;
+    let agent = start(Own::KubeProxy).await;
     let (code, body) = agent.ask(&["/api/v1/services"]);
     assert_eq!(code, 503, "{body}");
     assert!(body.contains("does not know yet what this node may see"), "{body}");
@@ -169,7 +54,7 @@ async fn an_agent_that_cannot_know_the_view_shows_no_service_and_lets_the_rest_p
 
 #[tokio::test]
 async fn nobody_becomes_someone_else_on_the_way() {
-    let agent = Agent::start().await;
+    let agent = start(Own::Agent).await;
     agent.wait_for_services();
     // The API server would refuse the impersonation; the agent does not even pass it on, so the request is kube-proxy's own.
     for header in ["Impersonate-User: system:admin", "X-Remote-User: system:admin"] {
@@ -178,7 +63,7 @@ async fn nobody_becomes_someone_else_on_the_way() {
     // And without a token of its own the agent lends it none.
     let output = Command::new("curl")
         .args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", "--cacert"])
-        .arg(agent.directory.path().join("ca.crt"))
+        .arg(agent.file("ca.crt"))
         .arg(format!("https://{}/api/v1/services", agent.address))
         .output()
         .unwrap();
@@ -187,8 +72,8 @@ async fn nobody_becomes_someone_else_on_the_way() {
 
 #[tokio::test]
 async fn too_much_and_too_slow_is_refused_within_bounds_and_others_are_served_meanwhile() {
-    let agent = Agent::start().await;
-    let large = agent.directory.path().join("headers");
+    let agent = start(Own::Agent).await;
+    let large = agent.file("headers");
     fs::write(&large, format!("X-Large: {}\n", "a".repeat(10 << 20))).unwrap();
     let header = format!("@{}", large.display());
     for version in ["--http1.1", "--http2"] {

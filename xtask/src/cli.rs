@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::bench::Bench;
 use crate::soak::Campaign;
 use crate::test::Layer;
 use crate::workspace::Workspace;
-use crate::{generated, lab, lint, soak, test};
+use crate::{bench, generated, lab, lint, soak, test};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "The project's own commands")]
@@ -39,6 +40,12 @@ enum Task {
         /// Which campaign
         #[arg(value_enum)]
         campaign: Campaign,
+    },
+    /// Measure on this machine and print figures beside their budgets
+    Bench {
+        /// What is measured
+        #[arg(value_enum)]
+        bench: Bench,
     },
     /// Build the lab's programs and hand all arguments to `isp-lab`; `cargo xtask lab --help` lists them
     #[command(disable_help_flag = true)]
@@ -73,6 +80,10 @@ fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
         Task::Test { layers } => test::run(&workspace, &layers),
         Task::Soak { campaign } => {
             soak::run(&workspace, campaign)?;
+            true
+        }
+        Task::Bench { bench } => {
+            bench::run(&workspace, bench)?;
             true
         }
         Task::Lab { arguments } => return Err(lab::become_lab(&workspace, &arguments).into()),

@@ -3,6 +3,7 @@
 //! This crate depends on none of the project's other crates. It compiles in seconds, and its checks still run
 //! while the others do not compile. What needs their code is run as a program of theirs, through cargo.
 
+mod bench;
 mod cli;
 mod directions;
 mod generated;

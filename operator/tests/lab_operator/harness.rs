@@ -25,7 +25,7 @@ const DEPLOYMENT: &str = "deployment/sourcepreserve-operator";
 /// The object of the sample.
 pub(crate) const OBJECT: &str = "web";
 
-pub(crate) const OPERATOR_IMAGE: &str = "lab.local/operator:1";
+const OPERATOR_IMAGE: &str = "lab.local/operator:1";
 pub(crate) const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
 
 const NOBODY: &str = "65532:65532";
@@ -59,42 +59,50 @@ impl Drop for Scenario {
 }
 
 impl Scenario {
-    /// A cluster with the application, and the operator installed.
+    /// A cluster with the application, and everything of the operator but its program.
     pub(crate) async fn up(name: &str) -> Self {
         let nodes = [EDGE, ELSEWHERE[0], ELSEWHERE[1]];
         let lab = Lab::builder().name(name).nodes(nodes).up().await.unwrap();
-        let operator = Path::new(env!("CARGO_BIN_EXE_operator"));
-        let agent = operator.with_file_name("proxy-agent");
+        let agent = Path::new(env!("CARGO_BIN_EXE_operator")).with_file_name("proxy-agent");
         assert!(agent.is_file(), "proxy-agent is not built: run `cargo build --bin proxy-agent`");
-        for (image, program) in [(OPERATOR_IMAGE, operator), (AGENT_IMAGE, &agent)] {
-            lab.load_image(&isp_lab::pack(image, program, NOBODY).unwrap()).await.unwrap();
-        }
+        load(&lab, AGENT_IMAGE, &agent).await;
         run_application(&lab).await;
         let services: Api<Service> = Api::namespaced(lab.client(), "web");
         let cluster_ip = services.get("frontend").await.unwrap().spec.unwrap().cluster_ip.unwrap();
         let pods: Api<Pod> = Api::namespaced(lab.client(), "web");
         let pod_ip = pods.get("frontend").await.unwrap().status.unwrap().pod_ip.unwrap();
+        // From outside, straight to the application's pod: no Service is in the way.
+        let edge = lab.topology().node(EDGE).unwrap().address().to_string();
+        let route = lab.exec(&Place::Router, &["ip", "route", "add", &pod_ip, "via", &edge]).await.unwrap();
+        assert!(route.success, "{}", route.stderr);
         let scenario = Self { lab, cluster_ip, pod_ip, directory: tempfile::tempdir().unwrap() };
         scenario.install().await;
-        // From outside, straight to the application's pod: no Service is in the way.
-        let edge = scenario.node_address(EDGE).to_string();
-        let route = ["ip", "route", "add", &scenario.pod_ip, "via", &edge];
-        assert!(scenario.lab.exec(&Place::Router, &route).await.unwrap().success);
+        scenario.scale_operator(0).await;
         scenario
     }
 
-    /// Installs the operator as its users do.
+    /// Installs as users do.
     async fn install(&self) {
         let overlay = path("manifests/overlays/lab");
         self.lab.kubectl(["apply", "--server-side", "-k", &overlay]).await.unwrap();
+    }
+
+    /// Runs the operator with all its replicas.
+    pub(crate) async fn run_operator(&self) {
+        load(&self.lab, OPERATOR_IMAGE, Path::new(env!("CARGO_BIN_EXE_operator"))).await;
+        self.scale_operator(2).await;
         let status = ["-n", SYSTEM, "rollout", "status", DEPLOYMENT, "--timeout=120s"];
         self.lab.kubectl(status).await.unwrap();
     }
 
-    /// Ends the operator that is installed.
-    pub(crate) async fn scale_operator_down(&self) {
-        let scale = ["-n", SYSTEM, "scale", DEPLOYMENT, "--replicas=0"];
-        self.lab.kubectl(scale).await.unwrap();
+    async fn scale_operator(&self, replicas: usize) {
+        let replicas = format!("--replicas={replicas}");
+        self.lab.kubectl(["-n", SYSTEM, "scale", DEPLOYMENT, &replicas]).await.unwrap();
+    }
+
+    /// Ends the operator and waits until it is gone.
+    pub(crate) async fn end_operator(&self) {
+        self.scale_operator(0).await;
         let gone = ["-n", SYSTEM, "wait", "--for=delete", "pod", "--all", "--timeout=60s"];
         self.lab.kubectl(gone).await.unwrap();
     }
@@ -117,6 +125,11 @@ impl Scenario {
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
+}
+
+/// Makes a program known to every node, as an image.
+async fn load(lab: &Lab, image: &str, program: &Path) {
+    lab.load_image(&isp_lab::pack(image, program, NOBODY).unwrap()).await.unwrap();
 }
 
 /// A path of the repository.

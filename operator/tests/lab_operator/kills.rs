@@ -84,7 +84,7 @@ impl<'a> Revived<'a> {
 #[tokio::test]
 async fn an_operator_that_is_killed_after_any_write_is_followed_by_one_that_goes_on() {
     let scenario = Scenario::up("operator-kills").await;
-    scenario.scale_operator_down().await;
+    scenario.end_operator().await;
     let before = Snapshot::take(&scenario.lab).await;
     let mut operator = Revived::start(&scenario).await;
 

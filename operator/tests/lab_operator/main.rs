@@ -27,6 +27,8 @@ use traffic::Traffic;
 async fn what_a_cluster_goes_through_with_the_operator() {
     let began = Instant::now();
     let scenario = Scenario::up("operator").await;
+    println!("up after {:.1} s", began.elapsed().as_secs_f64());
+    scenario.run_operator().await;
     println!("installed after {:.1} s", began.elapsed().as_secs_f64());
     let before = Snapshot::take(&scenario.lab).await;
     addresses::are_lost(&scenario).await;
@@ -35,7 +37,7 @@ async fn what_a_cluster_goes_through_with_the_operator() {
     before.expect_again(&scenario.lab).await;
     addresses::are_lost(&scenario).await;
 
-    scenario.scale_operator_down().await;
+    scenario.end_operator().await;
     let kubeconfig = operator::kubeconfig(&scenario).await;
     bad_wave::is_rolled_back_or_paused(&scenario, &kubeconfig, &before).await;
 

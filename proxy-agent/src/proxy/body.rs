@@ -1,29 +1,61 @@
 //! The body of an answer on its way to kube-proxy: passed on piece by piece as kube-proxy takes it, Services read and
-//! narrowed on the way, a watch ended when the view changes.
+//! narrowed on the way, a watch ended when the view changes, and one that has an end given up when it does not come.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use thiserror::Error;
+use tokio::time::Sleep;
 use tracing::{debug, error};
 
+use super::gunzip::Gunzip;
+use super::headers::Written;
 use crate::metrics::Metrics;
 use crate::state::{Current, State};
-use crate::wire::{self, Broken, Scanner, Seen};
+use crate::wire::{self, Broken, Narrower, Seen};
+
+/// How long the API server may be silent in the middle of an answer that has an end.
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
 /// What goes wrong under way; the connection or stream is reset, and the client starts over.
-type BodyError = Box<dyn std::error::Error + Send + Sync>;
+#[derive(Debug, Error)]
+pub(crate) enum BodyError {
+    #[error("the API server's answer broke off: {0}")]
+    Upstream(#[from] hyper::Error),
+    #[error("the API server sent something unexpected: {0}")]
+    Broken(#[from] Broken),
+    #[error("the API server's answer cannot be unpacked: {0}")]
+    Packed(#[from] std::io::Error),
+    #[error("the API server was silent for {} s in the middle of an answer", LONGEST_SILENCE.as_secs())]
+    Silent,
+}
+
+type Polled = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
 
 /// A body of any origin.
-pub(crate) struct ReplyBody(Origin);
+pub(crate) struct ReplyBody {
+    origin: Origin,
+    /// Something that lasts as long as the answer does.
+    _with: Option<Arc<()>>,
+}
 
 enum Origin {
     Own(Full<Bytes>),
-    Forwarded(Incoming, Arc<Metrics>),
+    Forwarded(Answer, Arc<Metrics>),
     Services(Box<ServicesBody>),
+}
+
+/// What the API server sends.
+struct Answer {
+    inner: Incoming,
+    /// None for a watch, which is silent while nothing happens.
+    patience: Option<Pin<Box<Sleep>>>,
+    /// Whether the caller waits for the API server. Its own slowness counts, not the caller's.
+    waiting: bool,
 }
 
 /// Which read of Services a body belongs to.
@@ -31,14 +63,18 @@ pub(super) struct Reading {
     pub(super) body: wire::Body,
     pub(super) rewrite: bool,
     pub(super) current: Current,
+    /// None where it cannot be read; then nothing has to be changed either.
+    pub(super) written: Option<Written>,
 }
 
 /// An answer with Services.
 struct ServicesBody {
-    inner: Incoming,
+    answer: Answer,
     reading: Reading,
-    /// None where the encoding cannot be read; then nothing has to be changed either.
-    scanner: Option<Scanner>,
+    packed: Option<Gunzip>,
+    narrower: Option<Narrower>,
+    /// Since when there is something that has not been handed on.
+    held_since: Option<Instant>,
     noted: Seen,
     view_changed: Pin<Box<dyn Future<Output = ()> + Send>>,
     state: Arc<State>,
@@ -47,22 +83,19 @@ struct ServicesBody {
 
 impl ReplyBody {
     pub(super) fn own(text: String) -> Self {
-        Self(Origin::Own(Full::new(text.into())))
+        Self { origin: Origin::Own(Full::new(text.into())), _with: None }
     }
 
-    pub(super) fn forwarded(body: Incoming, metrics: Arc<Metrics>) -> Self {
-        Self(Origin::Forwarded(body, metrics))
+    pub(super) fn forwarded(inner: Incoming, watch: bool, metrics: Arc<Metrics>) -> Self {
+        Self { origin: Origin::Forwarded(Answer::new(inner, watch), metrics), _with: None }
     }
 
     pub(super) fn services(
         inner: Incoming,
         reading: Reading,
-        readable: bool,
         state: Arc<State>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let scanner =
-            readable.then(|| Scanner::new(reading.body, reading.current.narrowing.clone(), reading.rewrite));
         let (mut views, epoch) = (state.views(), reading.current.epoch);
         let view_changed = Box::pin(async move {
             let differs = |current: &Option<Current>| current.as_ref().is_some_and(|now| now.epoch != epoch);
@@ -70,19 +103,33 @@ impl ReplyBody {
                 std::future::pending::<()>().await;
             }
         });
-        if reading.body == wire::Body::Watch {
+        let is_watch = reading.body == wire::Body::Watch;
+        if is_watch {
             state.change(|reading| reading.watches += 1);
             metrics.watch_opened();
         }
-        Self(Origin::Services(Box::new(ServicesBody {
-            inner,
+        let narrower = reading.written.map(|written| {
+            let narrowing = reading.current.narrowing.clone();
+            Narrower::new(written.format, reading.body, narrowing, reading.rewrite)
+        });
+        let packed = reading.written.filter(|written| written.compressed).map(|_| Gunzip::default());
+        let services = ServicesBody {
+            answer: Answer::new(inner, is_watch),
             reading,
-            scanner,
+            packed,
+            narrower,
+            held_since: None,
             noted: Seen::default(),
             view_changed,
             state,
             metrics,
-        })))
+        };
+        Self { origin: Origin::Services(Box::new(services)), _with: None }
+    }
+
+    /// Keeps something until the answer has been sent or given up.
+    pub(crate) fn with(self, kept: Arc<()>) -> Self {
+        Self { _with: Some(kept), ..self }
     }
 }
 
@@ -90,92 +137,149 @@ impl Body for ReplyBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.get_mut().0 {
-            Origin::Own(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
-            Origin::Forwarded(body, metrics) => {
-                let frame = ready!(Pin::new(body).poll_frame(context));
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
+        match &mut self.get_mut().origin {
+            Origin::Own(body) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
+            Origin::Forwarded(answer, metrics) => {
+                let frame = ready!(answer.poll(context));
                 if let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(Frame::data_ref)) {
                     metrics.bytes(data.map_or(0, Bytes::len));
                 }
-                Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+                Poll::Ready(frame)
             }
             Origin::Services(body) => body.poll(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.origin {
             Origin::Own(body) => body.is_end_stream(),
-            Origin::Forwarded(body, _) => body.is_end_stream(),
+            Origin::Forwarded(answer, _) => answer.inner.is_end_stream(),
             // Its end is something to note, so it has to be asked for.
             Origin::Services(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.origin {
             Origin::Own(body) => body.size_hint(),
-            Origin::Forwarded(body, _) => body.size_hint(),
-            Origin::Services(body) => body.inner.size_hint(),
+            Origin::Forwarded(answer, _) => answer.inner.size_hint(),
+            Origin::Services(body) if body.reading.rewrite => SizeHint::default(),
+            Origin::Services(body) => body.answer.inner.size_hint(),
         }
     }
 }
 
+impl Answer {
+    fn new(inner: Incoming, watch: bool) -> Self {
+        let patience = (!watch).then(|| Box::pin(tokio::time::sleep(LONGEST_SILENCE)));
+        Self { inner, patience, waiting: false }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Polled {
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        let waited = std::mem::replace(&mut self.waiting, polled.is_pending());
+        if let Some(patience) = self.patience.as_mut().filter(|_| polled.is_pending()) {
+            if !waited {
+                patience.as_mut().reset(tokio::time::Instant::now() + LONGEST_SILENCE);
+            }
+            ready!(patience.as_mut().poll(context));
+            return Poll::Ready(Some(Err(BodyError::Silent)));
+        }
+        polled.map_err(Into::into)
+    }
+}
+
 impl ServicesBody {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Polled {
         // What was handed over before has been taken, or nothing would be asked for now.
         self.note_progress();
-        if self.reading.body == wire::Body::Watch && self.view_changed.as_mut().poll(context).is_ready() {
+        if self.is_watch() && self.view_changed.as_mut().poll(context).is_ready() {
             debug!("the view changed; a watch of Services ends");
             self.metrics.watch_ended_by_view();
             return Poll::Ready(None);
         }
-        let frame = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
-            None => {
-                if self.reading.body == wire::Body::List {
-                    let epoch = self.reading.current.epoch;
-                    self.state.change(|reading| {
-                        reading.session.list_sent(epoch);
-                        reading.synced_at = Some(SystemTime::now());
-                    });
+        let polled = ready!(self.next(context));
+        match &polled {
+            // Connections end; kube-proxy comes back.
+            Err(problem @ BodyError::Upstream(_)) => debug!(%problem, "an answer with Services ends early"),
+            Err(problem) => error!(%problem, "an answer with Services is cut"),
+            Ok(_) => {}
+        }
+        Poll::Ready(polled.transpose().map(|data| data.map(Frame::data)))
+    }
+
+    /// The next bytes that may be passed on; none at the end.
+    fn next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+        loop {
+            if let Some(plain) = self.packed.as_mut().map(Gunzip::take).transpose()?.flatten() {
+                let narrowed = self.narrow(plain)?;
+                if !narrowed.is_empty() {
+                    return Poll::Ready(Ok(Some(narrowed)));
                 }
-                return Poll::Ready(None);
+                continue;
             }
-            Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
-            Some(Ok(frame)) => frame,
-        };
-        let Ok(data) = frame.into_data() else { return Poll::Ready(None) };
-        self.metrics.bytes(data.len());
-        match self.scan(data) {
-            Ok(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
-            Err(broken) => {
-                error!(reason = %broken, "the API server sent something unexpected; the answer is cut");
-                Poll::Ready(Some(Err(broken.into())))
+            let Some(frame) = ready!(self.answer.poll(context)).transpose()? else {
+                self.end()?;
+                return Poll::Ready(Ok(None));
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            self.held_since.get_or_insert_with(Instant::now);
+            if let Some(packed) = &mut self.packed {
+                packed.put(data);
+                continue;
+            }
+            let narrowed = self.narrow(data)?;
+            if !narrowed.is_empty() {
+                return Poll::Ready(Ok(Some(narrowed)));
             }
         }
     }
 
-    fn scan(&mut self, data: Bytes) -> Result<Bytes, Broken> {
-        let Some(scanner) = &mut self.scanner else { return Ok(data) };
-        let mut data = data.try_into_mut().unwrap_or_else(|shared| shared[..].into());
-        match scanner.feed(&mut data) {
-            Err(broken) if self.reading.rewrite => Err(broken),
+    fn narrow(&mut self, data: Bytes) -> Result<Bytes, Broken> {
+        let narrowed = match &mut self.narrower {
+            Some(narrower) => narrower.feed(data.clone()),
+            None => Ok(data.clone()),
+        };
+        let passed = match narrowed {
+            Ok(narrowed) => narrowed,
+            Err(broken) if self.reading.rewrite => return Err(broken),
             Err(broken) => {
                 // Nothing has to be changed, so it only cannot be followed.
                 debug!(reason = %broken, "an answer cannot be followed");
-                self.scanner = None;
-                Ok(data.freeze())
+                self.narrower = None;
+                data
             }
-            Ok(()) => Ok(data.freeze()),
+        };
+        self.metrics.bytes(passed.len());
+        if let Some(since) = self.held_since.take_if(|_| !passed.is_empty())
+            && self.is_watch()
+        {
+            self.metrics.watch_delayed(since.elapsed());
         }
+        Ok(passed)
+    }
+
+    /// The API server has sent everything.
+    fn end(&mut self) -> Result<(), BodyError> {
+        if let Some(packed) = &mut self.packed {
+            packed.finish()?;
+        }
+        if let Some(narrower) = self.narrower.as_ref().filter(|_| self.reading.rewrite) {
+            narrower.finish()?;
+        }
+        if !self.is_watch() {
+            let epoch = self.reading.current.epoch;
+            self.state.change(|reading| {
+                reading.session.list_sent(epoch);
+                reading.synced_at = Some(SystemTime::now());
+            });
+        }
+        Ok(())
     }
 
     fn note_progress(&mut self) {
-        let Some(seen) = self.scanner.as_ref().map(Scanner::seen).filter(|seen| *seen != self.noted) else {
+        let Some(seen) = self.narrower.as_ref().map(Narrower::seen).filter(|seen| *seen != self.noted) else {
             return;
         };
         debug!(?seen, "Services were passed on");
@@ -189,12 +293,16 @@ impl ServicesBody {
         });
         self.noted = seen;
     }
+
+    fn is_watch(&self) -> bool {
+        self.reading.body == wire::Body::Watch
+    }
 }
 
 impl Drop for ServicesBody {
     fn drop(&mut self) {
         self.note_progress();
-        if self.reading.body == wire::Body::Watch {
+        if self.is_watch() {
             self.state.change(|reading| reading.watches -= 1);
             self.metrics.watch_closed();
         }

@@ -13,7 +13,7 @@ pub(super) fn reply(code: StatusCode, message: &str) -> Response<ReplyBody> {
         StatusCode::NOT_ACCEPTABLE => "NotAcceptable",
         StatusCode::PAYLOAD_TOO_LARGE => "RequestEntityTooLarge",
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY => "ServiceUnavailable",
-        StatusCode::GATEWAY_TIMEOUT => "Timeout",
+        StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => "Timeout",
         _ => "BadRequest",
     };
     let status = json!({

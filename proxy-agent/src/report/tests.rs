@@ -64,3 +64,11 @@ fn times_move_only_when_something_happened() {
     assert_eq!(gone.last_sync, Some(Time(early)));
     assert_eq!(gone.conditions[0].last_transition_time, Time(late));
 }
+
+#[test]
+fn the_kernel_is_looked_at_until_it_is_known_to_have_followed() {
+    assert_eq!(look_again(true, Some(false)), Some(AGAIN));
+    assert_eq!(look_again(true, None), Some(AGAIN), "not to be told yet is no reason to stop");
+    assert_eq!(look_again(true, Some(true)), None);
+    assert_eq!(look_again(false, Some(false)), None, "there is nothing to follow; news wake it");
+}

@@ -44,7 +44,8 @@ fn what_kube_proxy_asks_is_forwarded() {
         ("GET", "/api"),
         ("GET", "/apis/discovery.k8s.io/v1"),
     ] {
-        assert_eq!(ask(method, path, &nothing), Ok(Forward::Unchanged), "{method} {path}");
+        let watch = path.contains("watch=true");
+        assert_eq!(ask(method, path, &nothing), Ok(Forward::Unchanged { watch }), "{method} {path}");
     }
 }
 
@@ -97,8 +98,8 @@ fn hidden_services_are_left_out_by_the_api_server_itself() {
         "limit=500&resourceVersion=0&labelSelector=%21service.kubernetes.io%2Fservice-proxy-name%2C\
          sourcepreserve.io%2Fpreserve+notin+%28one%2Ctwo%29"
     );
-    assert!(hidden.rewrite && !unchanged.rewrite);
-    assert!(!services("", &narrowing(&[("one", "Hidden")])).rewrite);
+    assert_eq!((hidden.rewrite, unchanged.rewrite), (Some(Format::Protobuf), None));
+    assert_eq!(services("", &narrowing(&[("one", "Hidden")])).rewrite, None);
 }
 
 #[test]
@@ -111,6 +112,12 @@ fn a_resumed_watch_is_told_from_one_that_starts_anew() {
         ("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", Read::WatchFromStart),
         ("watch=1&resourceVersion=0", Read::WatchFromStart),
         ("watch=true", Read::WatchFromStart),
+        // As the API server reads it: all but these two values are true.
+        ("watch", Read::WatchFromStart),
+        ("watch=yes&resourceVersion=12", Read::WatchFromVersion),
+        ("watch=False&resourceVersion=12", Read::List),
+        ("watch=0", Read::List),
+        ("watch=true&resourceVersion=12&sendInitialEvents=0", Read::WatchFromVersion),
         ("watch=true&resourceVersion=12&allowWatchBookmarks=true", Read::WatchFromVersion),
     ] {
         assert_eq!(services(query, &nothing).read, read, "{query}");
@@ -118,17 +125,31 @@ fn a_resumed_watch_is_told_from_one_that_starts_anew() {
 }
 
 #[test]
-fn addresses_cannot_be_hidden_in_json_and_nothing_is_shown_instead() {
+fn addresses_are_hidden_in_a_format_that_the_caller_takes_and_else_nothing_is_shown() {
     let clusters = narrowing(&[("one", "ClusterOnly")]);
-    let asked = Asked {
-        method: &Method::GET,
-        path: SERVICES,
-        query: "",
-        accept: "application/json",
-        has_body: false,
+    let rewrite = |accept: &str, narrowing: &Narrowing| {
+        let asked = Asked { method: &Method::GET, path: SERVICES, query: "", accept, has_body: false };
+        match decide(asked, "work-1", narrowing) {
+            Ok(Forward::Services(services)) => Ok(services.rewrite),
+            Ok(other) => panic!("{other:?}"),
+            Err(refusal) => Err(refusal),
+        }
     };
-    assert_eq!(decide(asked, "work-1", &clusters), Err(Refusal::Encoding("application/json".to_owned())));
-    assert!(decide(asked, "work-1", &narrowing(&[("one", "Hidden")])).is_ok());
+    for (accept, format) in [
+        ("application/vnd.kubernetes.protobuf, */*", Format::Protobuf),
+        ("application/json,application/vnd.kubernetes.protobuf;stream=watch", Format::Protobuf),
+        ("application/json, */*", Format::Json),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io", Format::Json),
+        ("*/*", Format::Json),
+        ("", Format::Json),
+    ] {
+        assert_eq!(rewrite(accept, &clusters), Ok(Some(format)), "{accept}");
+    }
+    for accept in ["application/cbor", "text/html", "application/vnd.kubernetes.protobufs"] {
+        let refusal = Refusal::Encoding { accepted: accept.to_owned() };
+        assert_eq!(rewrite(accept, &clusters), Err(refusal));
+        assert_eq!(rewrite(accept, &narrowing(&[("one", "Hidden")])), Ok(None));
+    }
 }
 
 #[test]

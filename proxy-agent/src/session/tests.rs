@@ -56,3 +56,16 @@ fn a_list_whose_pages_belong_to_two_views_starts_over() {
     session.list_sent(1);
     assert_eq!(session.admit(Read::WatchFromVersion, 2), Admission::Expired);
 }
+
+#[test]
+fn a_slow_list_of_an_earlier_view_does_not_undo_what_was_read_since() {
+    let mut session = Session::default();
+    session.admit(Read::List, 1);
+    session.admit(Read::WatchFromStart, 2);
+    session.initial_events_sent(2);
+    session.initial_events_sent(1);
+    assert!(session.has(2));
+    session.list_sent(2);
+    session.list_sent(1);
+    assert_eq!(session.admit(Read::WatchFromVersion, 2), Admission::Forward);
+}

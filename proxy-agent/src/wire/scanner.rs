@@ -1,54 +1,20 @@
-//! The scanner itself: a state machine that is fed chunks of any size and changes bytes in place.
+//! The scanner itself: a state machine that is fed chunks of any size and says which bytes have to change.
 
 use std::sync::Arc;
 
 use isp_api::view::{Narrowing, View};
-use thiserror::Error;
 
-use super::grammar::{Action, Body, LENGTH_DELIMITED, MAGIC, Message, NOTHING, Text};
+use super::grammar::{Action, Body, LENGTH_DELIMITED, MAGIC, Message, Text};
 use super::varint::Varint;
 use super::varint::VarintStep::{Done, More};
+use super::{Broken, INITIAL_EVENTS_END, Seen};
 
-/// The annotation of the bookmark that ends the initial events of a watch.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 /// The longest string that is looked at: a label's key, with its prefix. What is longer is none of those that matter.
 const LONGEST_TEXT: u64 = 317;
 
-/// A stream that is not what the API server sends. It has to be cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum Broken {
-    #[error("an object without its leading bytes")]
-    Magic,
-    #[error("a number or tag of more than ten bytes")]
-    Varint,
-    #[error("a field of a kind that the API server does not use")]
-    WireType,
-    #[error("a field that is longer than the message around it")]
-    Overrun,
-    #[error("an object of another kind than was asked for")]
-    Kind,
-    #[error("an event of an unknown type")]
-    Event,
-    #[error("a Service whose labels come after its addresses")]
-    Order,
-    #[error("an address field in an unusual encoding")]
-    Tag,
-}
-
-/// What has passed so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// Services, in a list or in events other than bookmarks.
-    pub(crate) services: u64,
-    /// Services that carry a narrowed label.
-    pub(crate) narrowed: u64,
-    /// Whether the bookmark came that ends the initial events of a watch.
-    pub(crate) initial_events_end: bool,
-}
-
 /// Goes through one response body.
 #[derive(Debug)]
-pub(crate) struct Scanner {
+pub(super) struct Scanner {
     narrowing: Arc<Narrowing>,
     body: Body,
     /// Whether bytes are changed, or only looked at.
@@ -103,7 +69,7 @@ enum Event {
 }
 
 impl Scanner {
-    pub(crate) fn new(body: Body, narrowing: Arc<Narrowing>, rewrite: bool) -> Self {
+    pub(super) fn new(body: Body, narrowing: Arc<Narrowing>, rewrite: bool) -> Self {
         let (state, open) = match body {
             Body::List => (State::Magic(0), vec![(Message::Envelope, u64::MAX)]),
             Body::Watch => (State::FrameLength(0, 0), Vec::new()),
@@ -120,34 +86,54 @@ impl Scanner {
         }
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(super) fn seen(&self) -> Seen {
         self.seen
     }
 
-    /// Takes the next bytes and changes those that have to.
-    pub(crate) fn feed(&mut self, chunk: &mut [u8]) -> Result<(), Broken> {
-        let mut rest = chunk;
-        while let Some(byte) = rest.first_mut() {
-            let taken = if let State::Skip(left) = self.state {
-                let taken = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
-                self.state = State::Skip(left - taken as u64);
-                taken
-            } else {
-                self.step(byte)?;
-                1
+    /// Whether the body may end here: between events, or with the envelope of a list.
+    pub(super) fn is_whole(&self) -> bool {
+        match self.body {
+            Body::List => self.open.len() == 1 && self.state == NEXT_FIELD,
+            Body::Watch => self.open.is_empty() && self.state == State::FrameLength(0, 0),
+        }
+    }
+
+    /// Takes the next bytes and gives the places of those that have to become `NOTHING`; most have none.
+    pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<Vec<usize>, Broken> {
+        let (mut rest, mut places) = (chunk, Vec::new());
+        while !rest.is_empty() {
+            let at_most = |left: u64| usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
+            let taken = match self.state {
+                State::Skip(left) => {
+                    let taken = at_most(left);
+                    self.state = State::Skip(left - taken as u64);
+                    taken
+                }
+                State::Text(text, left) => {
+                    let taken = at_most(left);
+                    self.object.text.extend_from_slice(&rest[..taken]);
+                    self.state = State::Text(text, left - taken as u64);
+                    taken
+                }
+                _ => {
+                    if self.step(rest[0])? {
+                        places.push(chunk.len() - rest.len());
+                    }
+                    1
+                }
             };
             self.position += taken as u64;
             self.settle()?;
-            rest = &mut rest[taken..];
+            rest = &rest[taken..];
         }
-        Ok(())
+        Ok(places)
     }
 
-    /// One byte that is not skipped.
-    fn step(&mut self, byte: &mut u8) -> Result<(), Broken> {
+    /// One byte that is neither skipped nor a string's; whether it has to change.
+    fn step(&mut self, byte: u8) -> Result<bool, Broken> {
         match self.state {
             State::FrameLength(read, value) => {
-                let value = (value << 8) | u32::from(*byte);
+                let value = (value << 8) | u32::from(byte);
                 if read < 3 {
                     self.state = State::FrameLength(read + 1, value);
                 } else {
@@ -157,36 +143,32 @@ impl Scanner {
                 }
             }
             State::Magic(passed) => {
-                if MAGIC.get(passed) != Some(byte) {
+                if MAGIC.get(passed) != Some(&byte) {
                     return Err(Broken::Magic);
                 }
                 self.state = if passed + 1 == MAGIC.len() { NEXT_FIELD } else { State::Magic(passed + 1) };
             }
-            State::Tag(tag) => self.tag(tag, byte)?,
-            State::Length(action, length) => match length.add(*byte)? {
+            State::Tag(tag) => return self.tag(tag, byte),
+            State::Length(action, length) => match length.add(byte)? {
                 More(length) => self.state = State::Length(action, length),
                 Done(length) => self.begin(action, length)?,
             },
             State::Number(number) => {
-                self.state = match number.add(*byte)? {
+                self.state = match number.add(byte)? {
                     More(number) => State::Number(number),
                     Done(_) => NEXT_FIELD,
                 };
             }
-            State::Text(text, left) => {
-                self.object.text.push(*byte);
-                self.state = State::Text(text, left - 1);
-            }
-            State::Skip(_) => {}
+            State::Skip(_) | State::Text(..) => {}
         }
-        Ok(())
+        Ok(false)
     }
 
-    fn tag(&mut self, so_far: Varint, byte: &mut u8) -> Result<(), Broken> {
-        let tag = match so_far.add(*byte)? {
+    fn tag(&mut self, so_far: Varint, byte: u8) -> Result<bool, Broken> {
+        let tag = match so_far.add(byte)? {
             More(tag) => {
                 self.state = State::Tag(tag);
-                return Ok(());
+                return Ok(false);
             }
             Done(tag) => tag,
         };
@@ -196,12 +178,11 @@ impl Scanner {
         if action != Action::Skip && wire_type != u64::from(LENGTH_DELIMITED) {
             return Err(Broken::WireType);
         }
+        let mut changes = false;
         if action == Action::Address {
-            if self.rewrite && self.object.view > View::Full {
-                if so_far != Varint::START {
-                    return Err(Broken::Tag);
-                }
-                *byte = NOTHING;
+            changes = self.rewrite && self.object.view > View::Full;
+            if changes && so_far != Varint::START {
+                return Err(Broken::Tag);
             }
             action = Action::Skip;
         }
@@ -212,7 +193,7 @@ impl Scanner {
             5 => State::Skip(4),
             _ => return Err(Broken::WireType),
         };
-        Ok(())
+        Ok(changes)
     }
 
     /// A field of known length starts with the next byte.

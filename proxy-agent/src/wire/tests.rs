@@ -184,18 +184,15 @@ fn is_narrowed(service: &Service) -> bool {
 }
 
 /// Feeds the bytes in pieces of these sizes, over and over.
-fn scan(body: Body, mut bytes: Vec<u8>, sizes: &[usize]) -> Result<(Vec<u8>, Seen), Broken> {
-    let mut scanner = Scanner::new(body, narrowing(), true);
-    let mut rest = &mut bytes[..];
+fn scan(body: Body, bytes: Vec<u8>, sizes: &[usize]) -> Result<(Vec<u8>, Seen), Broken> {
+    let mut narrower = Narrower::new(Format::Protobuf, body, narrowing(), true);
+    let (mut rest, mut out) = (Bytes::from(bytes), Vec::new());
     let mut sizes = sizes.iter().cycle();
     while !rest.is_empty() {
         let size = (*sizes.next().unwrap()).clamp(1, rest.len());
-        let (piece, others) = rest.split_at_mut(size);
-        scanner.feed(piece)?;
-        rest = others;
+        out.extend_from_slice(&narrower.feed(rest.split_to(size))?);
     }
-    let seen = scanner.seen();
-    Ok((bytes, seen))
+    Ok((out, narrower.seen()))
 }
 
 prop_compose! {
@@ -350,10 +347,34 @@ fn a_stream_that_is_only_looked_at_stays_as_it_is() {
         external_ips: vec!["192.0.2.1".to_owned()],
         ..Service::default()
     };
-    let bytes = list(&[service]);
-    let mut scanner = Scanner::new(Body::List, narrowing(), false);
-    let mut after = bytes.clone();
-    scanner.feed(&mut after).unwrap();
-    assert_eq!(after, bytes);
-    assert_eq!(scanner.seen().narrowed, 1);
+    let bytes = Bytes::from(list(&[service]));
+    let mut narrower = Narrower::new(Format::Protobuf, Body::List, narrowing(), false);
+    assert_eq!(narrower.feed(bytes.clone()), Ok(bytes));
+    assert_eq!(narrower.seen().narrowed, 1);
+}
+
+#[test]
+fn a_body_may_end_after_a_whole_list_and_between_events_only() {
+    let service = Service { external_ips: vec!["192.0.2.1".to_owned()], ..Service::default() };
+    let events = event("ADDED", &envelope("Service", &service.write()));
+    for (body, bytes, ends) in [
+        (Body::List, list(&[service]), false),
+        (Body::Watch, [events.clone(), events.clone()].concat(), true),
+    ] {
+        let bytes = Bytes::from(bytes);
+        for length in 0..=bytes.len() {
+            let mut narrower = Narrower::new(Format::Protobuf, body, narrowing(), true);
+            narrower.feed(bytes.slice(..length)).unwrap();
+            let between = ends && (length == 0 || length == events.len());
+            let whole = length == bytes.len() || between;
+            // A list is an envelope with a few fields; after each of them it could be over.
+            if whole || body == Body::Watch {
+                assert_eq!(narrower.finish().is_ok(), whole, "{body:?} {length}");
+            }
+        }
+    }
+    let mut narrower = Narrower::new(Format::Protobuf, Body::List, narrowing(), true);
+    let cut = Bytes::from(list(&[Service::default(), Service::default()])).slice(..60);
+    narrower.feed(cut).unwrap();
+    assert_eq!(narrower.finish(), Err(Broken::Truncated));
 }

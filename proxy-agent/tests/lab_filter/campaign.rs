@@ -43,7 +43,7 @@ impl Length {
     fn new(variable: &str) -> Self {
         match env::var(variable) {
             Ok(steps) => Self { steps: steps.parse().unwrap(), services: 2000, together: 40 },
-            Err(_) => Self { steps: 6, services: 200, together: 3 },
+            Err(_) => Self { steps: 6, services: 200, together: 4 },
         }
     }
 }
@@ -164,7 +164,8 @@ async fn a_view_that_changes_under_churn_leaves_nothing_stale() {
     let behind = Behind::start(&campaign.scenario, V1_37).await;
     campaign.is_followed(&views).await;
 
-    let followed = during(&mut churn, change_views(&campaign, &behind, &mut views, &mut random)).await;
+    let followed =
+        during(&mut churn, Box::pin(change_views(&campaign, &behind, &mut views, &mut random))).await;
     let (ended, forced) = (behind.count("watches_ended_by_view").await, behind.count("relists_forced").await);
     campaign.say(&format!(
         "{} changes of the view, followed to their end {followed} times, {} that no kube-proxy could see, {ended} watches \
@@ -214,7 +215,8 @@ async fn programs_killed_under_churn_leave_nothing_stale() {
     let mut behind = Behind::start(&campaign.scenario, V1_37).await;
     campaign.is_followed(&views).await;
 
-    let (killed, ended) = during(&mut churn, kill(&campaign, &mut behind, &mut views, &mut random)).await;
+    let (killed, ended) =
+        during(&mut churn, Box::pin(kill(&campaign, &mut behind, &mut views, &mut random))).await;
     campaign.say(&format!(
         "killed {killed:?}; kube-proxy ended {ended} times by itself; {} changes of the view",
         views.real

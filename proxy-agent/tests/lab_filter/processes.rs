@@ -158,8 +158,11 @@ async fn start_agent(scenario: &Scenario) -> Process {
 
 /// Tokens, and configurations of a kube-proxy with and without an agent.
 async fn write_files(scenario: &Scenario) {
+    // Bound to the node, as a kubelet's are.
+    let bound = ["--bound-object-kind=Node", "--bound-object-name", NODE];
     for account in ["kube-proxy", "proxy-agent"] {
-        let create = ["-n", "kube-system", "create", "token", account, "--duration=4h"];
+        let create =
+            ["-n", "kube-system", "create", "token", account, "--duration=4h", bound[0], bound[1], bound[2]];
         let token = scenario.lab.kubectl(create).await.unwrap();
         fs::write(scenario.file(account), token.stdout.trim()).unwrap();
     }

@@ -115,6 +115,7 @@ pub(crate) struct Machine<'a>(Vm<'a>);
 
 impl<'a> Machine<'a> {
     pub(crate) async fn boot(lab: &'a Lab) -> Self {
+        register(lab).await;
         let kube_proxy_token = token(lab, "kube-proxy").await;
         let agent_token = token(lab, "proxy-agent").await;
         let vm = Vm::builder(NODE)
@@ -130,7 +131,7 @@ impl<'a> Machine<'a> {
             .boot(lab)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        register(lab, vm.address().into()).await;
+        tell_address(lab, vm.address().into()).await;
         Self(vm)
     }
 
@@ -195,9 +196,12 @@ impl<'a> Machine<'a> {
     }
 }
 
+/// Bound to the node, as a kubelet's are.
 async fn token(lab: &Lab, account: &str) -> String {
-    let token =
-        lab.kubectl(["-n", "kube-system", "create", "token", account, "--duration=4h"]).await.unwrap();
+    let bound = ["--bound-object-kind=Node", "--bound-object-name", NODE];
+    let create =
+        ["-n", "kube-system", "create", "token", account, "--duration=4h", bound[0], bound[1], bound[2]];
+    let token = lab.kubectl(create).await.unwrap();
     token.stdout.trim().to_owned()
 }
 
@@ -228,10 +232,14 @@ fn configuration(kubeconfig: &str) -> Value {
 }
 
 /// What a kubelet would do. Without the labels of one, no DaemonSet wants a pod there.
-async fn register(lab: &Lab, address: IpAddr) {
+async fn register(lab: &Lab) {
     let nodes: Api<Node> = Api::all(lab.client());
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
     nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+}
+
+async fn tell_address(lab: &Lab, address: IpAddr) {
+    let nodes: Api<Node> = Api::all(lab.client());
     let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": address}]}});
     nodes.patch_status(NODE, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
 }

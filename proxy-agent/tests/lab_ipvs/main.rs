@@ -35,6 +35,7 @@ async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {
     preserve(&lab, "narrowed", "ClusterOnly").await;
     machine.hand_over_to_the_agent().await;
     machine.expect_bound("behind the agent", &[&narrowed, &hidden, HIDDEN], &NARROWED).await;
+    expect_acknowledged(&lab, 1).await;
     for address in NARROWED {
         machine.reaches_the_ingress_node(address).await;
     }

@@ -1,4 +1,4 @@
-//! Numbers that a seed repeats: SplitMix64.
+//! Numbers that a seed repeats: `SplitMix64`.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ struct Endpoint {
 pub(super) struct Shape {
     pub(super) name: String,
     kind: Kind,
-    /// The first two of its three ports are of different protocols.
+    /// One or two; the second is of the other protocol.
     ports: Vec<u16>,
     first_is_udp: bool,
     external: Vec<Ipv4Addr>,
@@ -204,8 +204,11 @@ impl Shape {
             }
             Changed::Addresses => json!({"spec": {"externalIPs": self.external}}),
             Changed::Ports => {
-                let port = |(place, port): (usize, &u16)| json!({"name": format!("p{place}"), "port": port, "protocol": self.protocol(place)});
-                json!({"spec": {"ports": self.ports.iter().enumerate().map(port).collect::<Vec<_>>()}})
+                let described = |(place, number): (usize, &u16)| {
+                    let protocol = self.protocol(place);
+                    json!({"name": format!("p{place}"), "port": number, "protocol": protocol})
+                };
+                json!({"spec": {"ports": self.ports.iter().enumerate().map(described).collect::<Vec<_>>()}})
             }
             Changed::Policy => {
                 json!({"spec": {"externalTrafficPolicy": if self.local { "Local" } else { "Cluster" }}})

@@ -1,0 +1,131 @@
+//! What became of the clients' requests, and which of them speak against the operator.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::TIMEOUT;
+
+/// The kernel sends the first packet of a connection again when this time has passed without an answer: a request that
+/// took as long has lost one.
+const RESENT: Duration = Duration::from_secs(1);
+/// An answer that took this long, without a Service in between, says that the machine has no time.
+const LATE: Duration = Duration::from_millis(250);
+
+/// What became of one client's requests.
+pub(super) struct Report {
+    pub(super) name: String,
+    /// Whether it asked the pod without a Service in between.
+    is_control: bool,
+    pub(super) sent: usize,
+    slowest: Duration,
+    /// Which addresses the application saw, and how often.
+    peers: BTreeMap<String, usize>,
+    failures: Vec<Failure>,
+    /// When requests were made that took long.
+    late: Vec<Duration>,
+}
+
+/// A request that was not answered, or only the second time.
+struct Failure {
+    /// Since the traffic began.
+    at: Duration,
+    why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    seq: u32,
+    elapsed_ms: f64,
+    error: Option<String>,
+    peer_ip: Option<String>,
+}
+
+impl Report {
+    /// Reads what `echo ask` has printed, which began at `began` and asked once in each interval.
+    pub(super) fn read(
+        name: String,
+        is_control: bool,
+        printed: &str,
+        began: Duration,
+        interval: Duration,
+    ) -> Self {
+        let (peers, failures, late) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut report = Self { name, is_control, sent: 0, slowest: Duration::ZERO, peers, failures, late };
+        for line in printed.lines() {
+            let line: Line = serde_json::from_str(line).unwrap();
+            report.take(line, began, interval);
+        }
+        report
+    }
+
+    fn take(&mut self, line: Line, began: Duration, interval: Duration) {
+        let at = began + interval * (line.seq - 1);
+        let elapsed = Duration::from_secs_f64(line.elapsed_ms / 1000.0);
+        self.sent += 1;
+        self.slowest = self.slowest.max(elapsed);
+        if elapsed > LATE {
+            self.late.push(at);
+        }
+        let resent = (elapsed > RESENT).then(|| format!("answered after {} ms", elapsed.as_millis()));
+        if let Some(why) = line.error.or(resent) {
+            self.failures.push(Failure { at, why });
+        }
+        if let Some(peer) = line.peer_ip {
+            *self.peers.entry(peer).or_default() += 1;
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, sent, slowest, peers, failures, .. } = self;
+        write!(f, "{name}: {sent} sent, {} failed, slowest {} ms", failures.len(), slowest.as_millis())?;
+        let seen: Vec<_> = peers.iter().map(|(peer, count)| format!("{peer} {count}x")).collect();
+        write!(f, ", seen as {}", seen.join(", "))
+    }
+}
+
+/// Which failures came while a control was late as well, and which did not, in words. A refusal is never a matter of time.
+pub(super) fn judge(reports: &[Report]) -> (Vec<String>, Vec<String>) {
+    let (controls, clients): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.is_control);
+    let is_starved = |failure: &Failure| {
+        let mut late = controls.iter().flat_map(|control| &control.late);
+        let only_late = failure.why == "timed out" || failure.why.starts_with("answered");
+        only_late && late.any(|late| late.abs_diff(failure.at) < TIMEOUT)
+    };
+    let (mut starved, mut unexplained) = (Vec::new(), Vec::new());
+    for report in clients {
+        for failure in &report.failures {
+            let line = format!("{} at {:.2} s: {}", report.name, failure.at.as_secs_f64(), failure.why);
+            if is_starved(failure) { &mut starved } else { &mut unexplained }.push(line);
+        }
+    }
+    (starved, unexplained)
+}
+
+#[test]
+fn what_fails_alone_speaks_against_the_operator_and_what_fails_with_a_control_does_not() {
+    let second = Duration::from_secs(1);
+    let read = |name: &str, is_control, lines: &[&str]| {
+        Report::read(name.to_owned(), is_control, &lines.join("\n"), Duration::ZERO, second)
+    };
+    let client = read(
+        "client",
+        false,
+        &[
+            r#"{"seq": 1, "elapsedMs": 3.5, "peerIp": "10.0.0.1"}"#,
+            r#"{"seq": 11, "elapsedMs": 2000.1, "error": "timed out"}"#,
+            r#"{"seq": 12, "elapsedMs": 0.1, "error": "refused"}"#,
+            r#"{"seq": 21, "elapsedMs": 1001.0, "peerIp": "10.0.0.1"}"#,
+        ],
+    );
+    let control = read("control", true, &[r#"{"seq": 10, "elapsedMs": 400.0, "peerIp": "10.0.0.1"}"#]);
+    assert_eq!(client.to_string(), "client: 4 sent, 3 failed, slowest 2000 ms, seen as 10.0.0.1 2x");
+    let (starved, unexplained) = judge(&[client, control]);
+    assert_eq!(starved, ["client at 10.00 s: timed out"]);
+    assert_eq!(unexplained, ["client at 11.00 s: refused", "client at 20.00 s: answered after 1001 ms"]);
+}

@@ -1,0 +1,215 @@
+//! A client that asks as kube-proxy does: HTTP/2 over TLS, protobuf, the same parameters and headers, windows as large as Go's.
+
+use std::fmt;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use flate2::write::MultiGzDecoder;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+const ACCEPT: &str = "application/vnd.kubernetes.protobuf, */*";
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 1 << 30;
+
+/// Where to ask, and as whom.
+#[derive(Clone)]
+pub(crate) struct End {
+    pub(crate) address: SocketAddr,
+    tls: Arc<ClientConfig>,
+    token: String,
+}
+
+/// Whether the answer may be compressed, as kube-proxy lets it be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Plain,
+    Gzip,
+}
+
+impl Encoding {
+    pub(crate) const ALL: [Self; 2] = [Self::Gzip, Self::Plain];
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Plain => "plain",
+            Self::Gzip => "gzip accepted",
+        })
+    }
+}
+
+impl End {
+    pub(crate) fn new(address: SocketAddr, authority: &[u8], token: String) -> Self {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(authority) {
+            roots.add(certificate.unwrap()).unwrap();
+        }
+        let mut tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        Self { address, tls: Arc::new(tls), token }
+    }
+
+    pub(crate) async fn connect(&self) -> Connection {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let name = ServerName::from(self.address.ip());
+        let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await.unwrap();
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .handshake(TokioIo::new(stream))
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        Connection { sender, token: self.token.clone(), authority: self.address.to_string() }
+    }
+}
+
+/// One connection, on which requests share the way as kube-proxy's do.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    sender: http2::SendRequest<Empty<Bytes>>,
+    token: String,
+    authority: String,
+}
+
+impl Connection {
+    pub(crate) async fn get(&mut self, path: &str, encoding: Encoding) -> Response<Incoming> {
+        let mut request = Request::get(format!("https://{}{path}", self.authority))
+            .header(header::ACCEPT, ACCEPT)
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(header::USER_AGENT, "kube-proxy/bench");
+        if encoding == Encoding::Gzip {
+            request = request.header(header::ACCEPT_ENCODING, "gzip");
+        }
+        self.sender.ready().await.unwrap();
+        let answer = self.sender.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        answer
+    }
+
+    /// Reads a watch for ever, or until it is told enough: each event with the time at which its last byte was there.
+    pub(crate) async fn watch(
+        &mut self,
+        path: &str,
+        encoding: Encoding,
+        mut event: impl FnMut(&[u8], Instant) -> ControlFlow<()>,
+    ) {
+        let mut body = Decoded::new(self.get(path, encoding).await);
+        let mut buffer = Vec::new();
+        while body.read(&mut buffer).await {
+            let now = Instant::now();
+            let mut rest = &buffer[..];
+            while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+                let length = usize::try_from(u32::from_be_bytes(*length)).unwrap();
+                let Some((whole, others)) = behind.split_at_checked(length) else { break };
+                if event(whole, now).is_break() {
+                    return;
+                }
+                rest = others;
+            }
+            let taken = buffer.len() - rest.len();
+            buffer.drain(..taken);
+        }
+    }
+
+    /// A list to its end, page by page as the server gives them: how many bytes and pages.
+    pub(crate) async fn list(&mut self, path: &str, encoding: Encoding) -> (usize, usize) {
+        let (mut bytes, mut pages, mut next) = (0, 0, String::new());
+        loop {
+            let mut body = Decoded::new(self.get(&format!("{path}{next}"), encoding).await);
+            let mut page = Vec::new();
+            while body.read(&mut page).await {}
+            bytes += page.len();
+            pages += 1;
+            match continuation(&page) {
+                Some(token) => next = format!("&continue={token}"),
+                None => return (bytes, pages),
+            }
+        }
+    }
+}
+
+/// A body without its compression, as kube-proxy's client gives it.
+struct Decoded {
+    body: Incoming,
+    gzip: Option<MultiGzDecoder<Vec<u8>>>,
+}
+
+impl Decoded {
+    fn new(answer: Response<Incoming>) -> Self {
+        let gzip = answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding == "gzip");
+        Self { body: answer.into_body(), gzip: gzip.then(|| MultiGzDecoder::new(Vec::new())) }
+    }
+
+    /// Adds what comes next; whether there was more.
+    async fn read(&mut self, to: &mut Vec<u8>) -> bool {
+        let Some(Ok(frame)) = self.body.frame().await else { return false };
+        let data = frame.into_data().unwrap_or_default();
+        match &mut self.gzip {
+            None => to.extend_from_slice(&data),
+            Some(gzip) => {
+                gzip.write_all(&data).unwrap();
+                gzip.flush().unwrap();
+                to.append(gzip.get_mut());
+            }
+        }
+        true
+    }
+}
+
+pub(crate) fn holds(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+/// Where the next page begins: the envelope's object, a list's metadata, their field 3.
+fn continuation(page: &[u8]) -> Option<String> {
+    let list = field(page.strip_prefix(b"k8s\0")?, 2)?;
+    let token = field(field(list, 1)?, 3).filter(|token| !token.is_empty())?;
+    String::from_utf8(token.to_vec()).ok()
+}
+
+/// The first field of that number in a message.
+fn field(mut message: &[u8], wanted: u64) -> Option<&[u8]> {
+    fn number(bytes: &mut &[u8]) -> Option<u64> {
+        let mut value = 0;
+        for bits in (0..64).step_by(7) {
+            let (byte, rest) = bytes.split_first()?;
+            *bytes = rest;
+            value |= u64::from(byte & 0x7f) << bits;
+            if *byte < 0x80 {
+                break;
+            }
+        }
+        Some(value)
+    }
+    loop {
+        let tag = number(&mut message)?;
+        let length = number(&mut message)?;
+        if tag & 7 != 2 {
+            continue;
+        }
+        let (content, rest) = message.split_at_checked(usize::try_from(length).ok()?)?;
+        if tag >> 3 == wanted {
+            return Some(content);
+        }
+        message = rest;
+    }
+}

@@ -1,0 +1,337 @@
+//! What the agent costs: the same reads direct and through it, side by side in one run, on a real API server. It prints
+//! figures beside their budgets and asserts none: they are the machine's as much as the agent's.
+//!
+//! `ISP_BENCH_SERVICES=200` gives a quick look at a smaller size.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a benchmark that cannot go on has nothing better to do"
+)]
+
+#[path = "../../tests/agent/mod.rs"]
+mod agent;
+mod client;
+mod cluster;
+mod figures;
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use agent::{Agent, Own};
+use client::{Connection, Encoding, End};
+use cluster::Kind;
+use figures::{Line, Sorted, Usage, milliseconds};
+use isp_lab::ControlPlane;
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+const SERVICES: usize = 5_000;
+/// In each encoding.
+const EVENTS: usize = 1_000;
+/// Watches are opened anew after so many events, the other end first.
+const EVENTS_OF_A_ROUND: usize = 200;
+const LISTS: usize = 24;
+/// So that the events are one by one, as most are.
+const BETWEEN_EVENTS: Duration = Duration::from_millis(2);
+
+const SERVICES_PATH: &str = "/api/v1/services?labelSelector=%21service.kubernetes.io%2Fservice-proxy-name&fieldSelector=spec.clusterIP%21%3DNone";
+const SLICES_PATH: &str =
+    "/apis/discovery.k8s.io/v1/endpointslices?labelSelector=%21service.kubernetes.io%2Fheadless";
+const FROM_START: &str = "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=600&watch=true";
+
+const MOST_DELAY: f64 = 1.0;
+const MOST_TIMES: f64 = 1.3;
+const MOST_MEMORY: f64 = 15.0;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let services = std::env::var("ISP_BENCH_SERVICES").map_or(SERVICES, |count| count.parse().unwrap());
+    let events = EVENTS.min(services * 2);
+    let cluster = ControlPlane::start().await.unwrap();
+    let client = cluster.client().unwrap();
+    agent::install(&cluster).await;
+    eprintln!("bench: making {services} Services with two endpoints each");
+    cluster::fill(&client, services).await;
+
+    let (narrowed, hidden) =
+        (cluster::count(services, Kind::Narrowed), cluster::count(services, Kind::Hidden));
+    let mut table = Vec::new();
+    for view in [View::Empty, View::Narrowing] {
+        if view == View::Narrowing {
+            cluster::preserve(&client).await;
+        }
+        eprintln!("bench: {view:?}");
+        let seen = if view == View::Narrowing { services - hidden } else { services };
+        table.push(Line::heading(match view {
+            View::Empty => "nothing is hidden".to_owned(),
+            View::Narrowing => format!("{narrowed} Services ClusterOnly, {hidden} Hidden"),
+        }));
+        table.extend(measure(&cluster, &client, Size { services, seen, events }).await);
+    }
+    cluster::forget(&client).await;
+    println!(
+        "\nfilter: {services} Services x 2 endpoints, {events} events, {LISTS} lists; budgets are for 5000 x 2\n"
+    );
+    for line in table {
+        println!("{line}");
+    }
+}
+
+/// What the node of the agent may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    Empty,
+    Narrowing,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    services: usize,
+    /// Through the agent.
+    seen: usize,
+    events: usize,
+}
+
+/// One agent from its start to its end.
+async fn measure(cluster: &ControlPlane, client: &Client, size: Size) -> Vec<Line> {
+    let agent = Agent::start(cluster, Own::Agent).await;
+    agent.wait_for_services();
+    let place = agent::place(cluster);
+    let authority: k8s_openapi::ByteString =
+        serde_json::from_value(place["certificate-authority-data"].clone()).unwrap();
+    let server = place["server"].as_str().unwrap().trim_start_matches("https://").parse().unwrap();
+    let direct = End::new(server, &authority.0, agent.kube_proxy_token());
+    let through =
+        End::new(agent.address, &std::fs::read(agent.file("ca.crt")).unwrap(), agent.kube_proxy_token());
+
+    let mut lines = Vec::new();
+    let mut memory = vec![("after its start", Usage::of(agent.process()))];
+    lines.extend(lists(&direct, &through, size).await);
+    memory.push(("after lists", Usage::of(agent.process())));
+    let (delays, watches) = delays(&agent, client, &direct, &through, size).await;
+    lines.splice(0..0, delays);
+    memory.push(("after events, with kube-proxy's watches", Usage::of(agent.process())));
+    drop(watches);
+    for (when, usage) in memory {
+        let Usage { resident, highest, own, .. } = usage;
+        let kept = (format!("{MOST_MEMORY:.0} MB"), resident <= MOST_MEMORY);
+        lines.push(Line::alone(
+            format!("memory {when} (own {own:.1}, most {highest:.1})"),
+            format!("{resident:.1} MB"),
+            Some(kept),
+        ));
+    }
+    lines
+}
+
+/// The time of reading everything, by each way in which a kube-proxy does.
+async fn lists(direct: &End, through: &End, size: Size) -> Vec<Line> {
+    let (mut direct, mut through) = (direct.connect().await, through.connect().await);
+    let from_cache = format!("{SERVICES_PATH}&limit=500&resourceVersion=0");
+    let in_pages = format!("{SERVICES_PATH}&limit=500");
+    let watch = format!("{SERVICES_PATH}&{FROM_START}");
+    let slices = format!("{SLICES_PATH}&{FROM_START}");
+    let mut lines = Vec::new();
+    for (what, path) in [("list", &from_cache), ("list in pages of 500", &in_pages)] {
+        for encoding in Encoding::ALL {
+            eprintln!("bench: {what}, {encoding}");
+            let (mut times, mut found) = (Pairs::default(), Vec::new());
+            for round in 0..LISTS {
+                let mut read = async |connection: &mut Connection| {
+                    let start = Instant::now();
+                    found.push(connection.list(path, encoding).await);
+                    start.elapsed()
+                };
+                times.add(round, &mut direct, &mut through, &mut read).await;
+            }
+            let (bytes, pages) = found[0];
+            lines.push(times.line(&format!("{what}, {encoding} ({} kB in {pages})", bytes / 1000)));
+        }
+    }
+    for (what, path, seen) in
+        [("WatchList", &watch, size.seen), ("WatchList of EndpointSlices", &slices, size.services)]
+    {
+        for encoding in Encoding::ALL {
+            eprintln!("bench: {what}, {encoding}");
+            let mut times = Pairs::default();
+            for round in 0..LISTS {
+                let mut counts = Vec::new();
+                let mut read = async |connection: &mut Connection| {
+                    let (start, mut objects) = (Instant::now(), 0);
+                    let count = |event: &[u8], _| {
+                        objects += 1;
+                        if is_end(event) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    };
+                    connection.watch(path, encoding, count).await;
+                    counts.push(objects - 1);
+                    start.elapsed()
+                };
+                times.add(round, &mut direct, &mut through, &mut read).await;
+                // The one more is the API server's own Service.
+                assert!(
+                    counts.iter().min().is_some_and(|least| (seen..=seen + 1).contains(least)),
+                    "{counts:?}"
+                );
+            }
+            lines.push(times.line(&format!("{what}, {encoding}")));
+        }
+    }
+    lines
+}
+
+/// Whether this bookmark ends the initial events.
+fn is_end(event: &[u8]) -> bool {
+    client::holds(event, b"k8s.io/initial-events-end")
+}
+
+/// Times of the same thing at both ends.
+#[derive(Default)]
+struct Pairs {
+    direct: Vec<Duration>,
+    through: Vec<Duration>,
+}
+
+impl Pairs {
+    /// Once at each end, the other one first in each round.
+    async fn add(
+        &mut self,
+        round: usize,
+        direct: &mut Connection,
+        through: &mut Connection,
+        read: &mut impl AsyncFnMut(&mut Connection) -> Duration,
+    ) {
+        if round.is_multiple_of(2) {
+            self.direct.push(read(direct).await);
+            self.through.push(read(through).await);
+        } else {
+            self.through.push(read(through).await);
+            self.direct.push(read(direct).await);
+        }
+    }
+
+    fn delays(&self, what: &str) -> [Line; 2] {
+        let pairs = self.direct.iter().zip(&self.through);
+        let added = Sorted::of(pairs.map(|(here, there)| milliseconds(*there) - milliseconds(*here)));
+        let (here, there) = (Sorted::durations(&self.direct), Sorted::durations(&self.through));
+        let line = |name: &str, part: f64, budget: Option<(String, bool)>| Line {
+            what: format!("watch event, {what}, {name}"),
+            direct: format!("{:.2} ms", here.quantile(part)),
+            through: format!("{:.2} ms", there.quantile(part)),
+            difference: format!("{:+.2} ms", added.quantile(part)),
+            budget,
+        };
+        let kept = (format!("+{MOST_DELAY:.0} ms"), added.median() <= MOST_DELAY);
+        [line("median", 0.5, Some(kept)), line("99 of 100", 0.99, None)]
+    }
+
+    fn line(&self, what: &str) -> Line {
+        let (direct, through) = (Sorted::durations(&self.direct), Sorted::durations(&self.through));
+        Line::times(what, direct.median(), through.median(), Some(MOST_TIMES))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Direct,
+    Through,
+}
+
+type Receipt = (Side, usize, Instant);
+
+/// All that a kube-proxy keeps open, on one connection. Events of Services are told; the rest is read and dropped.
+async fn follow(
+    (side, end): (Side, &End),
+    encoding: Encoding,
+    receipts: &mpsc::UnboundedSender<Receipt>,
+    watches: &mut JoinSet<()>,
+) {
+    let connection = end.connect().await;
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let paths = [
+        format!("{SERVICES_PATH}&{FROM_START}"),
+        format!("{SLICES_PATH}&{FROM_START}"),
+        format!("/apis/networking.k8s.io/v1/servicecidrs?{FROM_START}"),
+        format!("/api/v1/nodes?fieldSelector=metadata.name%3D{}&{FROM_START}", agent::NODE),
+    ];
+    let count = paths.len();
+    for path in paths {
+        let (mut connection, receipts, started) = (connection.clone(), receipts.clone(), started.clone());
+        watches.spawn(async move {
+            let tell = |event: &[u8], now| {
+                if is_end(event) {
+                    let _ = started.send(());
+                }
+                if let Some(sequence) = cluster::sequence(event) {
+                    let _ = receipts.send((side, sequence, now));
+                }
+                ControlFlow::Continue(())
+            };
+            connection.watch(&path, encoding, tell).await;
+        });
+    }
+    for _ in 0..count {
+        starts.recv().await.unwrap();
+    }
+}
+
+/// The delay of each event at both ends, and the processor time of the agent for a thousand of them.
+async fn delays(
+    agent: &Agent,
+    client: &Client,
+    direct: &End,
+    through: &End,
+    size: Size,
+) -> (Vec<Line>, JoinSet<()>) {
+    let visible: Vec<usize> = (0..size.services).filter(|index| Kind::of(*index) != Kind::Hidden).collect();
+    let mut watches = JoinSet::new();
+    let (mut lines, mut spent, mut sequence) = (Vec::new(), Duration::ZERO, now_in_seconds());
+    for encoding in Encoding::ALL {
+        let mut times = Pairs::default();
+        for round in 0..size.events / EVENTS_OF_A_ROUND {
+            eprintln!("bench: events, {encoding}, round {round}");
+            let (receipts, mut received) = mpsc::unbounded_channel();
+            let mut order = [(Side::Direct, direct), (Side::Through, through)];
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            watches = JoinSet::new();
+            for end in order {
+                follow(end, encoding, &receipts, &mut watches).await;
+            }
+            let before = Usage::of(agent.process()).processor;
+            for event in 0..EVENTS_OF_A_ROUND {
+                sequence += 1;
+                let index = visible[(round * EVENTS_OF_A_ROUND + event) * 7 % visible.len()];
+                let start = Instant::now();
+                let (mut here, mut there) = (None, None);
+                let wait = async {
+                    while here.is_none() || there.is_none() {
+                        match received.recv().await.unwrap() {
+                            (Side::Direct, found, at) if found == sequence => here = Some(at - start),
+                            (Side::Through, found, at) if found == sequence => there = Some(at - start),
+                            _ => {}
+                        }
+                    }
+                };
+                tokio::join!(cluster::update(client, index, sequence), wait);
+                times.direct.extend(here);
+                times.through.extend(there);
+                tokio::time::sleep(BETWEEN_EVENTS).await;
+            }
+            spent += Usage::of(agent.process()).processor - before;
+        }
+        lines.extend(times.delays(&encoding.to_string()));
+    }
+    let events = f64::from(u32::try_from(2 * size.events).unwrap());
+    let processor = milliseconds(spent) / events * 1000.0;
+    lines.push(Line::alone("processor for 1,000 events", format!("{processor:.0} ms"), None));
+    (lines, watches)
+}
+
+/// Numbers that no earlier event has had.
+fn now_in_seconds() -> usize {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    usize::try_from(now.as_secs() % 10_000_000).unwrap() * 10
+}

@@ -1,0 +1,224 @@
+//! A real API server on loopback and an agent in front of it, as a process of its own. Tests and the benchmark start it so.
+
+#![allow(dead_code, reason = "each program uses a part of it")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use isp_lab::ControlPlane;
+use serde_json::{Value, json};
+
+pub(crate) const NODE: &str = "work-1";
+/// Machines of tests are busy.
+const DEADLINE: Duration = Duration::from_secs(40);
+
+/// Whose token an agent has as itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// The agents' account, bound to the node, as a kubelet's tokens are.
+    Agent,
+    /// kube-proxy's account, which may not read the objects that the view follows from.
+    KubeProxy,
+}
+
+/// An agent on loopback, as a process, and a directory with its files.
+pub(crate) struct Agent {
+    process: Child,
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    directory: tempfile::TempDir,
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            eprintln!("the agent's log:\n{}", fs::read_to_string(self.file("log")).unwrap_or_default());
+        }
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// What an agent and a kube-proxy need on the cluster.
+pub(crate) async fn install(cluster: &ControlPlane) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let rights = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "kube-proxy", "namespace": "kube-system"}},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "kubeadm:node-proxier"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-proxier"},
+            "subjects": [{"kind": "ServiceAccount", "name": "kube-proxy", "namespace": "kube-system"}],
+        },
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}},
+    ]});
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f"];
+    for part in ["crds", "manifests/agent"] {
+        let path = root.join(part).display().to_string();
+        let output = cluster.kubectl(&[&apply[..], &[&path]].concat()).await.unwrap();
+        assert!(output.success, "{output:?}");
+    }
+    let output =
+        cluster.kubectl_with_input(&[&apply[..], &["-"]].concat(), &rights.to_string()).await.unwrap();
+    assert!(output.success, "{output:?}");
+}
+
+/// A token of an account in `kube-system`, with these flags of `kubectl create token`.
+pub(crate) async fn token(cluster: &ControlPlane, account: &str, flags: &[&str]) -> String {
+    let command = ["-n", "kube-system", "create", "token", account];
+    let output = cluster.kubectl(&[&command[..], flags].concat()).await.unwrap();
+    assert!(output.success, "{output:?}");
+    output.stdout.trim().to_owned()
+}
+
+/// The one cluster in the administrator's kubeconfig: where the API server is, and by which authority it is known.
+pub(crate) fn place(cluster: &ControlPlane) -> Value {
+    let admin: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig()).unwrap()).unwrap();
+    admin["clusters"][0]["cluster"].clone()
+}
+
+impl Agent {
+    pub(crate) async fn start(cluster: &ControlPlane, own: Own) -> Self {
+        Self::start_at(cluster, place(cluster), own).await
+    }
+
+    /// An agent whose kube-proxy finds the API server in another place.
+    pub(crate) async fn start_at(cluster: &ControlPlane, place: Value, own: Own) -> Self {
+        install(cluster).await;
+        let directory = tempfile::tempdir().unwrap();
+        let bound = ["--bound-object-kind", "Node", "--bound-object-name", NODE];
+        for (account, flags) in [("kube-proxy", &[][..]), ("proxy-agent", &bound)] {
+            fs::write(directory.path().join(account), token(cluster, account, flags).await).unwrap();
+        }
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "default", "cluster": place}],
+            "users": [{"name": "default", "user": {"tokenFile": directory.path().join("kube-proxy")}}],
+            "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
+            "current-context": "default",
+        });
+        fs::create_dir(directory.path().join("original")).unwrap();
+        let original = directory.path().join("original/kubeconfig.conf");
+        fs::write(&original, kubeconfig.to_string()).unwrap();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let own_token = match own {
+            Own::Agent => "proxy-agent",
+            Own::KubeProxy => "kube-proxy",
+        };
+        let process = Command::new(env!("CARGO_BIN_EXE_proxy-agent"))
+            .args(["filter", "--node-name", NODE])
+            .args(["--listen", &address.to_string()])
+            .args(["--admin", &admin.to_string()])
+            .arg("--kube-proxy-kubeconfig")
+            .arg(&original)
+            .arg("--serving-directory")
+            .arg(directory.path())
+            .arg("--token-file")
+            .arg(directory.path().join(own_token))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(directory.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let agent = Self { process, address, admin, directory };
+        agent.wait("serves", || agent.ask(&["/version"]).0 == 200);
+        agent
+    }
+
+    /// The view is known a moment after the agent serves.
+    pub(crate) fn wait_for_services(&self) {
+        self.wait("knows its view", || self.ask(&["/api/v1/services?limit=1"]).0 == 200);
+    }
+
+    pub(crate) fn wait(&self, what: &str, done: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !done() {
+            assert!(started.elapsed() < DEADLINE, "not within {DEADLINE:?}: the agent {what}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn kube_proxy_token(&self) -> String {
+        fs::read_to_string(self.file("kube-proxy")).unwrap()
+    }
+
+    /// A request with kube-proxy's token; the last argument is the path.
+    fn curl(&self, arguments: &[&str]) -> Command {
+        let (path, flags) = arguments.split_last().unwrap();
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--path-as-is", "--cacert"])
+            .arg(self.file("ca.crt"))
+            .args(["-H", &format!("Authorization: Bearer {}", self.kube_proxy_token())])
+            .args(flags)
+            .arg(format!("https://{}{path}", self.address));
+        curl
+    }
+
+    /// The status code and the body of an answer; 0 and what went wrong when there is none.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> (u16, String) {
+        let flags = ["--max-time", "40", "-w", "\n%{http_code}"];
+        let output = self.curl(&[&flags, arguments].concat()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        match text.rsplit_once('\n') {
+            Some((body, code)) if output.status.success() => (code.parse().unwrap_or(0), body.to_owned()),
+            _ => (0, String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+
+    /// The lines of an answer, as they come.
+    pub(crate) fn follow(&self, arguments: &[&str]) -> Lines {
+        let flags = ["--no-buffer", "--max-time", "120"];
+        let mut curl = self.curl(&[&flags, arguments].concat());
+        let mut process = curl.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Lines { process, lines }
+    }
+}
+
+/// An answer that is being read.
+pub(crate) struct Lines {
+    process: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Lines {
+    /// The next line; none when the answer has ended.
+    pub(crate) fn next(&self) -> Option<String> {
+        match self.lines.recv_timeout(DEADLINE) {
+            Ok(line) => Some(line),
+            Err(mpsc::RecvTimeoutError::Disconnected) => None,
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("no line within {DEADLINE:?}"),
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

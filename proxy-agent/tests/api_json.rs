@@ -1,0 +1,167 @@
+//! A kube-proxy that was told to speak JSON is shown no more than one that speaks protobuf: lists and watches of a real API server.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod agent;
+
+use agent::{Agent, NODE, Own};
+use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_lab::ControlPlane;
+use k8s_openapi::api::core::v1::Service;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+/// What kube-proxy sends with `clientConnection.contentType: application/json`.
+const ACCEPT: &str = "-HAccept: application/json, */*";
+const FROM_START: &str = "/api/v1/services?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+const ADDRESS: &str = "192.0.2.50";
+
+/// Services with external addresses, one of them preserved and large enough that a list of it is compressed.
+async fn fill(cluster: &ControlPlane) {
+    let services: Api<Service> = Api::namespaced(cluster.client().unwrap(), "default");
+    for (name, label, note) in [("ordinary", "none", 10), ("narrowed", "narrowed", 200_000)] {
+        let service = json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                "name": name,
+                "labels": {"sourcepreserve.io/preserve": label},
+                "annotations": {"note": "\"{ä}\\".repeat(note / 6)},
+            },
+            "spec": {"type": "LoadBalancer", "externalIPs": [ADDRESS], "ports": [{"port": 80}]},
+        });
+        let mut made =
+            services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
+        made.status =
+            serde_json::from_value(json!({"loadBalancer": {"ingress": [{"ip": ADDRESS}]}})).unwrap();
+        services.replace_status(name, &PostParams::default(), &made).await.unwrap();
+    }
+}
+
+async fn preserve(cluster: &ControlPlane, name: &str, elsewhere: &str) {
+    let objects: Api<IngressSourcePreserve> = Api::all(cluster.client().unwrap());
+    let object = json!({
+        "apiVersion": "sourcepreserve.io/v1alpha1",
+        "kind": "IngressSourcePreserve",
+        "metadata": {"name": name},
+        "spec": {
+            "ingressNodes": {"selector": {"matchLabels": {"node-role.kubernetes.io/ingress": ""}}},
+            "services": [{"namespace": "default", "name": name}],
+            "elsewhere": elsewhere,
+        },
+    });
+    objects.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+}
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn without_addresses(mut service: Value) -> Value {
+    service["spec"].as_object_mut().unwrap().remove("externalIPs").unwrap();
+    service["status"]["loadBalancer"].as_object_mut().unwrap().remove("ingress").unwrap();
+    service
+}
+
+fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
+    list["items"].as_array().unwrap().iter().find(|item| item["metadata"]["name"] == name).unwrap()
+}
+
+async fn acknowledged(cluster: &ControlPlane) -> bool {
+    let nodes: Api<IngressSourceNode> = Api::all(cluster.client().unwrap());
+    let status = nodes.get_opt(NODE).await.unwrap().and_then(|node| node.status);
+    status.is_some_and(|status| {
+        status.proxy_connected && !status.views.is_empty() && status.views.iter().all(|view| view.relisted)
+    })
+}
+
+#[tokio::test]
+async fn addresses_are_hidden_in_lists_and_watches_in_json() {
+    let cluster = ControlPlane::shared().await.unwrap();
+    agent::install(cluster).await;
+    fill(cluster).await;
+    preserve(cluster, "narrowed", "ClusterOnly").await;
+    let agent = Agent::start(cluster, Own::Agent).await;
+    agent.wait_for_services();
+
+    // Lists: everything but the addresses is as the API server has it.
+    let direct = cluster.kubectl(&["get", "--raw", "/api/v1/services"]).await.unwrap();
+    let direct = parse(&direct.stdout);
+    assert_eq!(named(&direct, "narrowed")["spec"]["externalIPs"], json!([ADDRESS]));
+    for flags in [&[][..], &["--compressed"], &["--http1.1", "--compressed"]] {
+        let (code, body) = agent.ask(&[flags, &[ACCEPT, "/api/v1/services"]].concat());
+        assert_eq!(code, 200, "{body}");
+        let through = parse(&body);
+        assert_eq!(*named(&through, "ordinary"), *named(&direct, "ordinary"));
+        assert_eq!(*named(&through, "narrowed"), without_addresses(named(&direct, "narrowed").clone()));
+    }
+    let (code, page) = agent.ask(&[ACCEPT, "/api/v1/services?limit=1"]);
+    assert_eq!((code, parse(&page)["items"].as_array().unwrap().len()), (200, 1));
+    // A table has the addresses in its cells; it is not what is answered.
+    let (_, body) =
+        agent.ask(&["-HAccept: application/json;as=Table;v=v1;g=meta.k8s.io", "/api/v1/services"]);
+    assert_eq!(parse(&body)["kind"], "ServiceList");
+    assert_eq!(agent.ask(&["-HAccept: application/cbor", "/api/v1/services"]).0, 406);
+
+    // A watch from the start, with its closing bookmark, and then a change.
+    let watch = agent.follow(&[ACCEPT, "--compressed", FROM_START]);
+    let mut initial = Vec::new();
+    loop {
+        let event = parse(&watch.next().unwrap());
+        if event["type"] == "BOOKMARK" {
+            assert_eq!(event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+            break;
+        }
+        assert_eq!(event["type"], "ADDED");
+        initial.push(event["object"].clone());
+    }
+    let initial = json!({"items": initial});
+    assert_eq!(named(&initial, "ordinary")["spec"]["externalIPs"], json!([ADDRESS]));
+    let narrowed = named(&initial, "narrowed");
+    assert!(!narrowed.to_string().contains(ADDRESS), "{narrowed}");
+    assert_eq!(narrowed["metadata"]["annotations"], named(&direct, "narrowed")["metadata"]["annotations"]);
+
+    let services: Api<Service> = Api::namespaced(cluster.client().unwrap(), "default");
+    for name in ["narrowed", "ordinary"] {
+        let patch = json!({"metadata": {"labels": {"changed": "yes"}}});
+        services.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        let event = parse(&watch.next().unwrap());
+        let object = &event["object"];
+        assert_eq!((&event["type"], &object["metadata"]["name"]), (&json!("MODIFIED"), &json!(name)));
+        assert_eq!(object["metadata"]["labels"]["changed"], "yes");
+        assert_eq!(object.to_string().contains(ADDRESS), name == "ordinary");
+    }
+
+    // It counts as read, so the view is acknowledged.
+    let mut looks = 0;
+    while !acknowledged(cluster).await {
+        looks += 1;
+        assert!(looks < 100, "a kube-proxy that speaks JSON is not acknowledged");
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    let metrics = std::process::Command::new("curl")
+        .args(["-sS", &format!("http://{}/metrics", agent.admin)])
+        .output()
+        .unwrap();
+    let metrics = String::from_utf8(metrics.stdout).unwrap();
+    let delays = metrics.lines().find_map(|line| line.strip_prefix("isp_agent_watch_delay_seconds_count "));
+    assert!(delays.is_some_and(|count| count.parse::<u64>().unwrap() >= 3), "{metrics}");
+
+    // Without addresses to hide the same watch passes as it is, and is still followed.
+    let objects: Api<IngressSourcePreserve> = Api::all(cluster.client().unwrap());
+    objects.delete("narrowed", &DeleteParams::default()).await.unwrap();
+    preserve(cluster, "hidden", "Hidden").await;
+    assert_eq!(watch.next(), None, "the view changed, so the watch ends");
+    let mut looks = 0;
+    let _watch = loop {
+        let watch = agent.follow(&[ACCEPT, "--compressed", FROM_START]);
+        let first = watch.next();
+        if first.is_some_and(|event| parse(&event)["type"] == "ADDED") && acknowledged(cluster).await {
+            break watch;
+        }
+        looks += 1;
+        assert!(looks < 100, "a watch that is only followed is not acknowledged");
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    };
+}

@@ -1,0 +1,121 @@
+//! An agent writes the IngressSourceNode of its own node and no other: the admission policy on a real API server, with real tokens.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod agent;
+
+use std::time::{Duration, Instant};
+
+use agent::NODE;
+use isp_api::IngressSourceNode;
+use isp_lab::ControlPlane;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Config};
+use serde_json::json;
+
+const OTHER: &str = "work-2";
+
+/// A client of the API server with this token and nothing else.
+fn client(cluster: &ControlPlane, token: String) -> Client {
+    let place = agent::place(cluster);
+    let authority: k8s_openapi::ByteString =
+        serde_json::from_value(place["certificate-authority-data"].clone()).unwrap();
+    let mut config = Config::new(place["server"].as_str().unwrap().parse().unwrap());
+    config.root_cert = Some(config_certificates(&authority.0));
+    config.auth_info.token = Some(token.into());
+    Client::try_from(config).unwrap()
+}
+
+fn config_certificates(pem: &[u8]) -> Vec<Vec<u8>> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    CertificateDer::pem_slice_iter(pem).map(|certificate| certificate.unwrap().to_vec()).collect()
+}
+
+/// Writes as an agent does, the object first and then its status; the message of a refusal.
+async fn write(client: &Client, node: &str) -> Result<(), String> {
+    let nodes: Api<IngressSourceNode> = Api::all(client.clone());
+    let mine = PatchParams::apply("test").force();
+    let mut object = json!({
+        "apiVersion": "sourcepreserve.io/v1alpha1",
+        "kind": "IngressSourceNode",
+        "metadata": {"name": node},
+    });
+    let refused = |error: kube::Error| match error {
+        kube::Error::Api(status) if status.code == 403 => status.message,
+        other => panic!("{other:?}"),
+    };
+    nodes.patch(node, &mine, &Patch::Apply(&object)).await.map_err(refused)?;
+    object["status"] = json!({"pool": "default", "mode": "Filter", "views": [], "proxyConnected": true});
+    nodes.patch_status(node, &mine, &Patch::Apply(&object)).await.map(drop).map_err(refused)
+}
+
+async fn status_alone(client: &Client, node: &str) -> Result<(), String> {
+    let nodes: Api<IngressSourceNode> = Api::all(client.clone());
+    let status = json!({"status": {"proxyConnected": false}});
+    match nodes.patch_status(node, &PatchParams::default(), &Patch::Merge(&status)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 403 => Err(status.message),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// A token as a kubelet gets it for a pod on the node.
+async fn pod_token(cluster: &ControlPlane) -> String {
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "agent-of-the-test", "namespace": "kube-system"},
+        "spec": {
+            "nodeName": NODE,
+            "serviceAccountName": "proxy-agent",
+            "containers": [{"name": "agent", "image": "none"}],
+        },
+    });
+    let made = cluster.kubectl_with_input(&["create", "-f", "-"], &pod.to_string()).await.unwrap();
+    assert!(made.success, "{made:?}");
+    let bound = ["--bound-object-kind", "Pod", "--bound-object-name", "agent-of-the-test"];
+    agent::token(cluster, "proxy-agent", &bound).await
+}
+
+#[tokio::test]
+async fn an_agent_writes_the_object_of_its_own_node_only_and_needs_a_token_that_names_it() {
+    let cluster = ControlPlane::shared().await.unwrap();
+    agent::install(cluster).await;
+    let admin = cluster.client().unwrap();
+    let unbound = client(cluster, agent::token(cluster, "proxy-agent", &[]).await);
+
+    // The API server takes a moment to know a new policy.
+    let started = Instant::now();
+    let message = loop {
+        match write(&unbound, NODE).await {
+            Err(message) => break message,
+            Ok(()) => {
+                assert!(started.elapsed() < Duration::from_secs(30), "the policy has no effect");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    };
+    assert!(message.contains("is bound to no node"), "{message}");
+    assert!(message.contains("--bound-object-kind Node --bound-object-name work-1"), "{message}");
+
+    // Others are not affected.
+    assert_eq!(write(&admin, NODE).await, Ok(()));
+    assert_eq!(write(&admin, OTHER).await, Ok(()));
+
+    let node_flags = ["--bound-object-kind", "Node", "--bound-object-name", NODE];
+    let by_node = client(cluster, agent::token(cluster, "proxy-agent", &node_flags).await);
+    let by_pod = client(cluster, pod_token(cluster).await);
+    for own in [by_node, by_pod] {
+        assert_eq!(write(&own, NODE).await, Ok(()));
+        assert_eq!(status_alone(&own, NODE).await, Ok(()));
+        for refused in [write(&own, OTHER).await, write(&own, "new").await, status_alone(&own, OTHER).await] {
+            let message = refused.unwrap_err();
+            assert!(
+                message.contains("is not the node of this agent, whose token is bound to work-1"),
+                "{message}"
+            );
+        }
+    }
+    assert!(status_alone(&unbound, NODE).await.unwrap_err().contains("is bound to no node"));
+}
