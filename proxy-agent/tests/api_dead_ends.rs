@@ -101,7 +101,7 @@ async fn a_way_that_falls_silent_or_breaks_is_noticed_and_requests_go_on_when_it
     assert!(code == 502 && body.contains("the API server cannot be reached"), "{code}: {body}");
     assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
     relay.set(Way::Open);
-    agent.wait("serves again", || agent.ask(&["/version"]).0 == 200);
+    agent.wait("serves again", |agent| agent.ask(&["/version"]).0 == 200);
 
     // A restart: all connections end at once.
     let watch = agent.follow(&["-HAccept: application/json", SERVICES]);
@@ -111,5 +111,5 @@ async fn a_way_that_falls_silent_or_breaks_is_noticed_and_requests_go_on_when_it
     let (code, body) = agent.ask(&["/version"]);
     assert_eq!(code, 502, "{body}");
     relay.set(Way::Open);
-    agent.wait("serves again", || agent.ask(&["/api/v1/services"]).0 == 200);
+    agent.wait("serves again", |agent| agent.ask(&["/api/v1/services"]).0 == 200);
 }

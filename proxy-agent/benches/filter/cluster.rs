@@ -28,7 +28,7 @@ impl Kind {
     pub(crate) fn of(index: usize) -> Self {
         match index {
             _ if index % HIDDEN_EVERY == 1 => Self::Hidden,
-            _ if index % NARROWED_EVERY == 0 => Self::Narrowed,
+            _ if index.is_multiple_of(NARROWED_EVERY) => Self::Narrowed,
             _ => Self::Ordinary,
         }
     }

@@ -320,7 +320,7 @@ async fn delays(
                 times.through.extend(there);
                 tokio::time::sleep(BETWEEN_EVENTS).await;
             }
-            spent += Usage::of(agent.process()).processor - before;
+            spent += Usage::of(agent.process()).processor.saturating_sub(before);
         }
         lines.extend(times.delays(&encoding.to_string()));
     }

@@ -133,18 +133,18 @@ impl Agent {
             .spawn()
             .unwrap();
         let agent = Self { process, address, admin, directory };
-        agent.wait("serves", || agent.ask(&["/version"]).0 == 200);
+        agent.wait("serves", |agent| agent.ask(&["/version"]).0 == 200);
         agent
     }
 
     /// The view is known a moment after the agent serves.
     pub(crate) fn wait_for_services(&self) {
-        self.wait("knows its view", || self.ask(&["/api/v1/services?limit=1"]).0 == 200);
+        self.wait("knows its view", |agent| agent.ask(&["/api/v1/services?limit=1"]).0 == 200);
     }
 
-    pub(crate) fn wait(&self, what: &str, done: impl Fn() -> bool) {
+    pub(crate) fn wait(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let started = Instant::now();
-        while !done() {
+        while !done(self) {
             assert!(started.elapsed() < DEADLINE, "not within {DEADLINE:?}: the agent {what}");
             std::thread::sleep(Duration::from_millis(100));
         }
