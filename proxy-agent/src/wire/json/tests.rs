@@ -141,7 +141,7 @@ proptest! {
     ) {
         let all: Vec<Value> =
             services.iter().zip(&kinds).map(|(service, kind)| event(kind, "Service", service.clone())).collect();
-        let text: String = all.iter().map(|event| format!("{event}\n")).collect();
+        let text = all.iter().fold(String::new(), |text, event| text + &event.to_string() + "\n");
         let (after, seen) = narrow(Body::Watch, &text, &sizes).unwrap();
         let wanted: Vec<Value> = services.into_iter().zip(&kinds)
             .map(|(service, kind)| event(kind, "Service", expected(service))).collect();
