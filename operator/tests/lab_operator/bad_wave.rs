@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isp_api::conditions::find;
-use isp_api::names::condition;
+use isp_api::names::{AGENT_POOL_LABEL, condition};
 use isp_lab::ECHO_IMAGE;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
@@ -78,7 +78,7 @@ async fn wave_that_fails(scenario: &Scenario, reasons: &[&str]) -> String {
 
 async fn has_agent_label(scenario: &Scenario, node: &str) -> bool {
     let node = Api::<Node>::all(scenario.lab.client()).get(node).await.unwrap();
-    node.metadata.labels.is_some_and(|labels| labels.contains_key("sourcepreserve.io/agent-pool"))
+    node.metadata.labels.is_some_and(|labels| labels.contains_key(AGENT_POOL_LABEL))
 }
 
 async fn has_kube_proxy(scenario: &Scenario, node: &str) -> bool {

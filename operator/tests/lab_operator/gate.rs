@@ -123,7 +123,11 @@ impl Gate {
         let described = format!("{} {}", request.method(), request.uri().path());
         let (head, body) = self.forward(request).await.unwrap().into_parts();
         let body = body.collect_bytes().await.unwrap();
-        turn.writes.push(format!("{described} {}", head.status.as_u16()));
+        if !head.status.is_success() {
+            // Nothing was written: what it was decided on has changed.
+            return Response::from_parts(head, Body::from(body));
+        }
+        turn.writes.push(described);
         let number = turn.writes.len();
         let hears = match turn.kills {
             Kills::Always(first) if number % 2 == 1 => Some(first),

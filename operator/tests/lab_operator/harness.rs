@@ -1,4 +1,4 @@
-//! A cluster of three nodes with an application behind an external address, and the operator's images on every node.
+//! A cluster of three nodes with an application behind an external address, and the operator on it.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl Drop for Scenario {
 }
 
 impl Scenario {
-    /// A cluster with the application, and everything of the operator but its program.
+    /// A cluster with the application, and with the agent's image on every node.
     pub(crate) async fn up(name: &str) -> Self {
         let nodes = [EDGE, ELSEWHERE[0], ELSEWHERE[1]];
         let lab = Lab::builder().name(name).nodes(nodes).up().await.unwrap();
@@ -75,34 +75,31 @@ impl Scenario {
         let edge = lab.topology().node(EDGE).unwrap().address().to_string();
         let route = lab.exec(&Place::Router, &["ip", "route", "add", &pod_ip, "via", &edge]).await.unwrap();
         assert!(route.success, "{}", route.stderr);
-        let scenario = Self { lab, cluster_ip, pod_ip, directory: tempfile::tempdir().unwrap() };
-        scenario.install().await;
-        scenario.scale_operator(0).await;
-        scenario
+        Self { lab, cluster_ip, pod_ip, directory: tempfile::tempdir().unwrap() }
     }
 
-    /// Installs as users do.
-    async fn install(&self) {
-        let overlay = path("manifests/overlays/lab");
-        self.lab.kubectl(["apply", "--server-side", "-k", &overlay]).await.unwrap();
-    }
-
-    /// Runs the operator with all its replicas.
-    pub(crate) async fn run_operator(&self) {
+    /// Installs the operator as users do, and waits until it runs.
+    pub(crate) async fn install(&self) {
         load(&self.lab, OPERATOR_IMAGE, Path::new(env!("CARGO_BIN_EXE_operator"))).await;
-        self.scale_operator(2).await;
+        self.apply_manifests().await;
         let status = ["-n", SYSTEM, "rollout", "status", DEPLOYMENT, "--timeout=120s"];
         self.lab.kubectl(status).await.unwrap();
     }
 
-    async fn scale_operator(&self, replicas: usize) {
-        let replicas = format!("--replicas={replicas}");
-        self.lab.kubectl(["-n", SYSTEM, "scale", DEPLOYMENT, &replicas]).await.unwrap();
+    /// Installs everything but the operator's program, which is then a process of the test.
+    pub(crate) async fn install_without_operator(&self) {
+        self.apply_manifests().await;
+        self.end_operator().await;
+    }
+
+    async fn apply_manifests(&self) {
+        let overlay = path("manifests/overlays/lab");
+        self.lab.kubectl(["apply", "--server-side", "-k", &overlay]).await.unwrap();
     }
 
     /// Ends the operator and waits until it is gone.
     pub(crate) async fn end_operator(&self) {
-        self.scale_operator(0).await;
+        self.lab.kubectl(["-n", SYSTEM, "scale", DEPLOYMENT, "--replicas=0"]).await.unwrap();
         let gone = ["-n", SYSTEM, "wait", "--for=delete", "pod", "--all", "--timeout=60s"];
         self.lab.kubectl(gone).await.unwrap();
     }

@@ -14,7 +14,7 @@ mod rights;
 mod snapshot;
 mod traffic;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use harness::{AGENT_IMAGE, OBJECT, Scenario, eventually, sample};
 use isp_api::preserve::Phase;
@@ -28,7 +28,7 @@ async fn what_a_cluster_goes_through_with_the_operator() {
     let began = Instant::now();
     let scenario = Scenario::up("operator").await;
     println!("up after {:.1} s", began.elapsed().as_secs_f64());
-    scenario.run_operator().await;
+    scenario.install().await;
     println!("installed after {:.1} s", began.elapsed().as_secs_f64());
     let before = Snapshot::take(&scenario.lab).await;
     addresses::are_lost(&scenario).await;
@@ -71,7 +71,7 @@ async fn on_and_off_without_a_failed_request(scenario: &Scenario) {
     scenario.lab.kubectl(["delete", "-f", &sample(), "--timeout=120s"]).await.unwrap();
     println!("gone after {:.1} s", began.elapsed().as_secs_f64());
     // Also while the last kube-proxy comes back.
-    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
     traffic.expect_no_failure().await;
 }
 

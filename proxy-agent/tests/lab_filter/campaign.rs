@@ -247,7 +247,7 @@ async fn kill(
     let (mut killed, mut ended, mut next) = (BTreeMap::new(), 0, Vec::new());
     for _ in 0..campaign.length.steps {
         tokio::time::sleep(random.pause(2500)).await;
-        if random.chance(40) {
+        if random.chance(60) {
             views.change().await;
         }
         if next.is_empty() {
