@@ -28,8 +28,15 @@ use crate::wire;
 /// Events are small; nothing else has a body.
 const LARGEST_BODY: usize = 256 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the body of a request that is refused anyway may take.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the API server may take to begin its answer. A list of everything takes a while.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Reads what comes with a refused request, within bounds: a caller whose stream is cut while it sends may not see why.
+async fn drain(body: Incoming) {
+    let _ = timeout(DRAIN_TIMEOUT, Limited::new(body, LARGEST_BODY).collect()).await;
+}
 
 /// Serves kube-proxy.
 pub(crate) struct Proxy {
@@ -64,7 +71,14 @@ impl Proxy {
         }
         let current = self.state.current();
         let narrowing = current.as_ref().map(|current| current.narrowing.clone()).unwrap_or_default();
-        match self.decide(&request, &narrowing)? {
+        let forward = match self.decide(&request, &narrowing) {
+            Ok(forward) => forward,
+            Err(refusal) => {
+                drain(request.into_body()).await;
+                return Err(refusal.into());
+            }
+        };
+        match forward {
             Forward::Unchanged { watch } => {
                 let path = request.uri().path_and_query().cloned().ok_or(Problem::Path)?;
                 let answer = self.forward(request, path, Treatment::Pass).await?;
