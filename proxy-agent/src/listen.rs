@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
@@ -35,7 +36,7 @@ const SEND_BUFFER: usize = 64 * 1024;
 /// A client that does not answer this long is gone; its watches end.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection without an answer under way at two looks in a row is asked to end, and at the next one it is cut.
+/// A connection that was not used at two looks in a row is asked to end, and at the next one it is cut.
 /// kube-proxy's always has one, and places are few.
 const IDLE_LOOK: Duration = Duration::from_secs(10);
 
@@ -85,14 +86,18 @@ async fn accept(
 }
 
 async fn converse(stream: TlsStream<TcpStream>, proxy: Arc<Proxy>) {
-    // Every answer under way has one of these, and so has the service.
-    let in_use = Arc::new(());
-    let kept = in_use.clone();
+    let usage = Arc::new(Usage::default());
+    let kept = usage.clone();
     let service = service_fn(move |request| {
         let (proxy, kept) = (proxy.clone(), kept.clone());
+        kept.requests.fetch_add(1, Ordering::Relaxed);
         async move { Ok::<_, Infallible>(proxy.serve(request).await.map(|body| body.with(kept))) }
     });
-    let is_idle = || Arc::strong_count(&in_use) == 2;
+    let mut seen = 0;
+    let is_idle = || {
+        let before = std::mem::replace(&mut seen, usage.requests.load(Ordering::Relaxed));
+        seen == before && Arc::strong_count(&usage) == 2
+    };
     let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let stream = TokioIo::new(stream);
     if speaks_http2 {
@@ -117,8 +122,14 @@ async fn converse(stream: TlsStream<TcpStream>, proxy: Arc<Proxy>) {
     }
 }
 
+/// How a connection is used. Every answer under way holds it, beside the service and the connection.
+#[derive(Debug, Default)]
+struct Usage {
+    requests: AtomicU64,
+}
+
 /// Carries a connection to its end, which comes when nobody uses it.
-async fn attend<C>(connection: C, is_idle: impl Fn() -> bool)
+async fn attend<C>(connection: C, mut is_idle: impl FnMut() -> bool)
 where
     C: GracefulConnection<Error = hyper::Error>,
 {

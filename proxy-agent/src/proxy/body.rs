@@ -1,6 +1,7 @@
 //! The body of an answer on its way to kube-proxy: passed on piece by piece as kube-proxy takes it, Services read and
 //! narrowed on the way, a watch ended when the view changes, and one that has an end given up when it does not come.
 
+use std::any::Any;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -40,7 +41,7 @@ type Polled = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
 pub(crate) struct ReplyBody {
     origin: Origin,
     /// Something that lasts as long as the answer does.
-    _with: Option<Arc<()>>,
+    _with: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 enum Origin {
@@ -128,7 +129,7 @@ impl ReplyBody {
     }
 
     /// Keeps something until the answer has been sent or given up.
-    pub(crate) fn with(self, kept: Arc<()>) -> Self {
+    pub(crate) fn with(self, kept: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _with: Some(kept), ..self }
     }
 }

@@ -18,14 +18,20 @@ const LARGEST_PAGE: usize = 4 * 1024 * 1024;
 const WRITTEN: &str = "kubeproxy_sync_proxy_rules_last_timestamp_seconds";
 const QUEUED: &str = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds";
 
-/// How long kube-proxy may take to see that there is nothing to do.
-const NOTHING_TO_DO: f64 = 2.0;
+/// How long kube-proxy may take to queue what it has read, and to begin with what was queued while it wrote (`minSyncPeriod`, a
+/// second unless set).
+const TAKEN_UP: f64 = 2.0;
 
 /// Looks at kube-proxy's metrics until its rules are as new as what it has read.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
+    /// The epoch that is looked for, and for each family the end of a sync that may have begun too early to know of it.
+    looking: Option<(Epoch, Ends)>,
     followed: Option<Epoch>,
 }
+
+/// When a sync ended, by family.
+type Ends = BTreeMap<String, f64>;
 
 impl Follower {
     /// Whether the rules have followed the epoch that kube-proxy has had since then. None: it cannot be told.
@@ -39,7 +45,11 @@ impl Follower {
             return Some(true);
         }
         let page = timeout(PATIENCE, fetch(metrics)).await.ok()??;
-        let followed = has_followed(&page, seconds(since), seconds(SystemTime::now()))?;
+        if self.looking.as_ref().is_none_or(|(looking, _)| *looking != epoch) {
+            self.looking = Some((epoch, Ends::new()));
+        }
+        let (_, ends) = self.looking.as_mut()?;
+        let followed = has_followed(&page, ends, seconds(since), seconds(SystemTime::now()))?;
         if followed {
             self.followed = Some(epoch);
         }
@@ -51,14 +61,22 @@ fn seconds(time: SystemTime) -> f64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// In each family: rules written after the view was read, with nothing left to write; or, for a while, no reason to write any.
-fn has_followed(page: &str, since: f64, now: f64) -> Option<bool> {
+/// In each family: a sync that began after the view was taken up has ended, or for a while none was needed. The metrics tell when
+/// a sync ended, not when it began; but the second to end began after the first had.
+fn has_followed(page: &str, ends: &mut Ends, since: f64, now: f64) -> Option<bool> {
     let (written, queued) = (values(page, WRITTEN), values(page, QUEUED));
-    let followed = |(family, written): (&&str, &f64)| {
+    let mut followed = |(family, written): (&&str, &f64)| {
+        let first = match ends.get(*family) {
+            Some(first) => Some(*first),
+            None if *written >= since + TAKEN_UP => ends.insert((*family).to_owned(), *written),
+            None => None,
+        };
+        let again = first.is_some_and(|first| *written > first);
         let waits = queued.get(family).is_some_and(|queued| queued > written);
-        !waits && (*written >= since || now - since >= NOTHING_TO_DO)
+        again || (!waits && now - written.max(since) >= TAKEN_UP)
     };
-    (!written.is_empty()).then(|| written.iter().all(followed))
+    // Each family is looked at, for each has a first end to remember.
+    (!written.is_empty()).then(|| written.iter().map(&mut followed).fold(true, |all, one| all && one))
 }
 
 /// The values of a metric by its labels.
@@ -93,25 +111,45 @@ async fn fetch(address: SocketAddr) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn page(v4: (f64, f64), v6: (f64, f64)) -> String {
+        [(WRITTEN, v4.0, v6.0), (QUEUED, v4.1, v6.1)]
+            .map(|(name, v4, v6)| {
+                format!("# TYPE {name} gauge\n{name}{{ip_family=\"IPv4\"}} {v4}\n{name}{{ip_family=\"IPv6\"}} {v6:e}\n{name}_other 9\n")
+            })
+            .concat()
+    }
+
     #[test]
-    fn rules_have_followed_when_each_family_was_written_after_the_view_was_read_or_had_nothing_to_do() {
-        let page = |v4: (u32, u32), v6: (u32, u32)| {
-            [(WRITTEN, v4.0, v6.0), (QUEUED, v4.1, v6.1)]
-                .map(|(name, v4, v6)| {
-                    format!("# TYPE {name} gauge\n{name}{{ip_family=\"IPv4\"}} {v4}\n{name}{{ip_family=\"IPv6\"}} {v6}e+00\n{name}_other 9\n")
-                })
-                .concat()
-        };
+    fn rules_have_followed_when_nothing_is_left_to_write_and_that_has_been_so_for_a_while() {
         // The view was read at 100; the pairs are when rules were last written and when that was last asked for.
         for (v4, v6, now, followed, why) in [
-            ((101, 100), (50, 40), 101.0, false, "the other family may still find something to do"),
-            ((101, 100), (50, 40), 102.0, true, "the other family had nothing to do"),
-            ((99, 101), (50, 40), 110.0, false, "something waits to be written"),
-            ((99, 98), (50, 40), 101.0, false, "it may still find something to do"),
-            ((99, 98), (50, 40), 103.0, true, "there was nothing to do"),
+            ((101., 100.), (50., 40.), 101., false, "both families may still find something to do"),
+            ((101., 100.), (50., 40.), 102.5, false, "it was asked for in the middle of a sync, maybe"),
+            (
+                (101., 100.),
+                (50., 40.),
+                103.,
+                true,
+                "a second sync would have begun; the other family had nothing to do",
+            ),
+            ((99., 101.), (50., 40.), 110., false, "something waits to be written"),
+            ((99., 98.), (50., 40.), 101., false, "it may still find something to do"),
+            ((99., 98.), (50., 40.), 102., true, "there was nothing to do"),
         ] {
-            assert_eq!(has_followed(&page(v4, v6), 100.0, now), Some(followed), "{why}");
+            assert_eq!(has_followed(&page(v4, v6), &mut Ends::new(), 100., now), Some(followed), "{why}");
         }
-        assert_eq!(has_followed("nothing 1\n", 0.0, 0.0), None);
+        assert_eq!(has_followed("nothing 1\n", &mut Ends::new(), 0.0, 0.0), None);
+    }
+
+    #[test]
+    fn rules_have_followed_under_changes_that_never_end_once_a_second_sync_has_ended() {
+        let mut ends = Ends::new();
+        let mut looks =
+            |v4, v6, now| has_followed(&page((v4, now), (v6, now)), &mut ends, 100., now) == Some(true);
+        assert!(!looks(101., 101., 101.1), "kube-proxy may not have taken up what it read");
+        assert!(!looks(102.5, 101., 102.6), "the first to end may have begun before");
+        assert!(!looks(103.5, 102.6, 103.6), "the other family has its first");
+        assert!(!looks(103.5, 102.6, 104.), "nothing new");
+        assert!(looks(104.5, 103.6, 104.6), "each family has its second");
     }
 }
