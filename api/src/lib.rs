@@ -9,6 +9,7 @@
 //! | [`preserve`] | IngressSourcePreserve: what a user asks for and how far it has come |
 //! | [`node`] | IngressSourceNode: what the agent of one node acknowledges |
 //! | [`view`] | what one node may see of the preserved Services |
+//! | [`sidecar`] | which pods get Istio's interception mode, and which have it |
 //! | [`age`] | which of several objects is the older one |
 //! | [`agent`] | the DaemonSet of a pool's agents, made from the cluster's kube-proxy |
 //! | [`validate`] | what is wrong with a set of objects although each of them alone is right |
@@ -29,6 +30,7 @@ pub mod names;
 pub mod node;
 pub mod preserve;
 pub mod selector;
+pub mod sidecar;
 pub mod validate;
 pub mod view;
 

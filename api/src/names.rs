@@ -23,6 +23,28 @@ pub const OPERATOR_FIELD_MANAGER: &str = "sourcepreserve-operator";
 /// The field manager with which an agent writes the status of its own IngressSourceNode.
 pub const AGENT_FIELD_MANAGER: &str = "sourcepreserve-agent";
 
+/// The field manager with which the webhook keeps the `caBundle` of its configurations.
+pub const WEBHOOK_FIELD_MANAGER: &str = "sourcepreserve-webhook";
+
+/// The MutatingWebhookConfiguration for pods, made and deleted by the operator. API servers call webhooks in the order
+/// of these names, and this one has to be called before Istio's injector, `istio-…`.
+pub const POD_WEBHOOK_CONFIGURATION: &str = "0-sourcepreserve.io";
+
+/// The one webhook in it.
+pub const POD_WEBHOOK: &str = "pods.sourcepreserve.io";
+
+/// The ValidatingWebhookConfiguration for IngressSourcePreserves, installed with the webhook.
+pub const OBJECT_WEBHOOK_CONFIGURATION: &str = "sourcepreserve.io";
+
+/// The one webhook in it.
+pub const OBJECT_WEBHOOK: &str = "objects.sourcepreserve.io";
+
+/// On the Secret of the webhook's authorities: since when the authority that signs does so.
+pub const SIGNS_SINCE_ANNOTATION: &str = "sourcepreserve.io/signs-since";
+
+/// On the same Secret: since when the authority that will sign next has been in it.
+pub const NEXT_SINCE_ANNOTATION: &str = "sourcepreserve.io/next-since";
+
 /// The name of the agents' ServiceAccount and container, and the beginning of their DaemonSets' names.
 pub const AGENT_NAME: &str = "proxy-agent";
 

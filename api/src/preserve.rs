@@ -17,10 +17,10 @@ pub use label::{ServiceLabel, ServiceLabelSpec};
 pub use policy::{ConflictPolicy, DeletionPolicy, Elsewhere, WhenNoIngressEndpoint};
 pub use pool::{Mode, NodePool, Pool};
 pub use rollout::{BadMaxUnavailable, MaxUnavailable, OnFailure, Rollout};
-pub use sidecar::{InterceptionMode, Sidecars};
+pub use sidecar::{InterceptionMode, Sidecars, Via};
 pub use status::{
     IngressSourcePreserveStatus, Original, Phase, PoolStatus, ServiceState, ServiceStatus, SidecarStatus,
-    Summary, TrafficPolicy,
+    StaleOwner, Summary, TrafficPolicy,
 };
 pub use target::{IngressNodes, ServiceTarget};
 

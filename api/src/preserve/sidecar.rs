@@ -15,6 +15,25 @@ pub enum InterceptionMode {
     Tproxy,
 }
 
+impl InterceptionMode {
+    /// As Istio spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tproxy => "TPROXY",
+        }
+    }
+}
+
+/// Who sets the annotation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Via {
+    /// The webhook, which also warns when a pod is left alone.
+    #[default]
+    Webhook,
+    /// The API server itself, by a MutatingAdmissionPolicy: no call to anything. Kubernetes 1.36 or newer.
+    Policy,
+}
+
 /// Pods that get the annotation `sidecar.istio.io/interceptionMode` when they are created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -33,4 +52,9 @@ pub struct Sidecars {
     /// `NET_ADMIN`, which the Pod Security level `restricted` does not admit.
     #[serde(default)]
     pub interception_mode: InterceptionMode,
+
+    /// Who sets the annotation. `Webhook`: the project's webhook. `Policy`: the API server itself, by a
+    /// MutatingAdmissionPolicy, on Kubernetes 1.36 or newer.
+    #[serde(default)]
+    pub via: Via,
 }

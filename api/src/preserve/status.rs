@@ -170,4 +170,22 @@ pub struct SidecarStatus {
     pub consistent: u32,
     /// Those that were created before, or past the webhook, and need a restart to get there.
     pub stale: u32,
+    /// Whose pods are stale: what to restart. At most 20 are listed, those with the most pods first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub restart: Vec<StaleOwner>,
+}
+
+/// Something whose pods have to be created anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StaleOwner {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its kind: `Deployment`, `StatefulSet`, `DaemonSet`, another controller, or `Pod` for a pod that nothing makes anew.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// How many of its pods are stale.
+    pub pods: u32,
 }

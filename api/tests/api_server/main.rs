@@ -19,6 +19,7 @@ use tokio::sync::OnceCell;
 mod accepted;
 mod rejected;
 mod round_trip;
+mod sidecar_policy;
 
 fn project() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -32,7 +32,7 @@ fn preserve() -> Value {
             "elsewhere": "Hidden",
             "nodePools": [{ "name": "workers", "selector": selector, "mode": "Filter" }],
             "rollout": { "maxUnavailable": 3, "paused": true, "progressDeadlineSeconds": 60, "onFailure": "Pause" },
-            "sidecars": [{ "namespaceSelector": selector, "podSelector": selector, "interceptionMode": "TPROXY" }],
+            "sidecars": [{ "namespaceSelector": selector, "podSelector": selector, "interceptionMode": "TPROXY", "via": "Policy" }],
             "serviceLabel": { "key": "example.com/preserve", "value": "everything" },
             "kubeProxy": { "namespace": "kube-system", "daemonSet": "kube-proxy" },
             "whenNoIngressEndpoint": "FallBack",
@@ -55,7 +55,10 @@ fn preserve() -> Value {
                 "message": "as it should be",
             }],
             "nodePools": [{ "name": "workers", "nodes": 13, "handedOver": 12, "ready": 12, "failed": 1 }],
-            "sidecars": { "matching": 5, "consistent": 4, "stale": 1 },
+            "sidecars": {
+                "matching": 5, "consistent": 4, "stale": 1,
+                "restart": [{ "namespace": "a", "kind": "Deployment", "name": "b", "pods": 1 }],
+            },
         },
     })
 }

@@ -1,0 +1,78 @@
+//! What has become of pods that exist.
+
+use k8s_openapi::api::core::v1::{Container, Pod as PodObject};
+
+use super::{Labels, Namespace, Rules, chosen, pod_security};
+use crate::names::INTERCEPTION_MODE_ANNOTATION;
+
+const PROXY: &str = "istio-proxy";
+const INIT: &str = "istio-init";
+const MODE_VARIABLE: &str = "ISTIO_META_INTERCEPTION_MODE";
+
+/// The sidecar of a pod, as it was injected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sidecar {
+    /// The mode that the proxy was started with.
+    pub proxy: String,
+    /// The mode that the pod's rules were made for. None: not by the pod itself but by istio-cni, which goes by the annotation.
+    pub rules: Option<String>,
+}
+
+impl Sidecar {
+    /// Finds it, among the containers or, as a native sidecar, among the init containers. A gateway is none.
+    pub fn of(pod: &PodObject) -> Option<Self> {
+        let spec = pod.spec.as_ref()?;
+        let all = || spec.containers.iter().chain(spec.init_containers.iter().flatten());
+        let proxy = all().find(|container| container.name == PROXY).filter(|proxy| is_sidecar(proxy))?;
+        let mode =
+            proxy.env.iter().flatten().find(|variable| variable.name == MODE_VARIABLE)?.value.clone()?;
+        let init = all().find(|container| container.name == INIT);
+        Some(Self { proxy: mode, rules: init.and_then(|init| argument(init, "-m")) })
+    }
+}
+
+fn is_sidecar(proxy: &Container) -> bool {
+    proxy.args.iter().flatten().take(2).any(|argument| argument == "sidecar")
+}
+
+/// The argument that follows a flag.
+fn argument(container: &Container, flag: &str) -> Option<String> {
+    container.args.iter().flatten().skip_while(|argument| *argument != flag).nth(1).cloned()
+}
+
+/// How a pod with a sidecar stands to what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Its sidecar works in the wanted mode.
+    Consistent,
+    /// It was created before, or past the webhook; it will be consistent when it is created anew.
+    Stale,
+}
+
+impl Rules {
+    /// How an injected pod stands. None: nothing is asked of it, or its author or its namespace stand against it.
+    pub fn effect(
+        &self,
+        namespace: Namespace<'_>,
+        labels: &Labels,
+        annotations: &Labels,
+        sidecar: &Sidecar,
+    ) -> Option<Effect> {
+        let mode = self.wanted(namespace, labels)?;
+        if self.is_excluded(namespace) || pod_security(namespace).is_some() {
+            return None;
+        }
+        let annotation = annotations.get(INTERCEPTION_MODE_ANNOTATION);
+        let as_annotated = annotation.is_none_or(|annotation| annotation == mode.as_str());
+        let made_for = sidecar.rules.as_deref().unwrap_or(&sidecar.proxy);
+        if sidecar.proxy == mode.as_str() && made_for == mode.as_str() && as_annotated {
+            return Some(Effect::Consistent);
+        }
+        // With istio-cni it is the injector that writes the annotation, so that it is not its author's word.
+        let is_the_authors = annotation.is_none() || sidecar.rules.is_some();
+        match chosen(annotations, mode) {
+            Some(reason) if is_the_authors && !reason.is_same() => None,
+            _ => Some(Effect::Stale),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The same decision without a call: a MutatingAdmissionPolicy for each entry, which the API server evaluates itself.
+//!
+//! A policy can set the annotation; it cannot warn. Its conditions cannot look at the namespace, so all of the decision is in its
+//! variables and its mutation changes nothing where the answer is no.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use serde_json::{Value, json};
+
+use super::{
+    INJECT, NAMESPACE_INJECTION_LABEL, POD_SECURITY_LABEL, PROXY_CONFIG_ANNOTATION, REVISION_LABEL,
+    STATUS_ANNOTATION, SYSTEM_NAMESPACES, TEMPLATES_ANNOTATION,
+};
+use crate::names::INTERCEPTION_MODE_ANNOTATION;
+use crate::preserve::Sidecars;
+
+/// The API of both objects.
+pub const API_VERSION: &str = "admissionregistration.k8s.io/v1";
+
+/// The policy of an entry.
+pub fn policy(name: &str, entry: &Sidecars, own_namespace: &str) -> Value {
+    let mode = entry.interception_mode;
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Ignore",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "matchPolicy": "Equivalent",
+                "namespaceSelector": namespaces(&entry.namespace_selector, own_namespace),
+                "objectSelector": entry.pod_selector,
+                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "Namespaced"}],
+            },
+            "variables": variables().map(|(name, expression)| json!({"name": name, "expression": expression})),
+            "mutations": [{
+                "patchType": "ApplyConfiguration",
+                "applyConfiguration": {"expression": format!(
+                    "variables.set ? Object{{metadata: Object.metadata{{annotations: {{'{INTERCEPTION_MODE_ANNOTATION}': '{mode}'}}}}}} : Object{{}}"
+                )},
+            }],
+        },
+    })
+}
+
+/// What makes it work.
+pub fn binding(name: &str) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
+    })
+}
+
+/// The namespaces of an entry, without those that are left alone.
+pub fn namespaces(selector: &LabelSelector, own_namespace: &str) -> LabelSelector {
+    let mut selector = selector.clone();
+    let names = SYSTEM_NAMESPACES.into_iter().chain([own_namespace]).map(str::to_owned);
+    selector.match_expressions.get_or_insert_default().push(LabelSelectorRequirement {
+        key: "kubernetes.io/metadata.name".to_owned(),
+        operator: "NotIn".to_owned(),
+        values: Some(names.collect()),
+    });
+    selector
+}
+
+/// The questions, in the order in which they may refer to each other.
+fn variables() -> [(&'static str, String); 8] {
+    [
+        ("annotations", "object.metadata.?annotations.orValue({})".to_owned()),
+        ("labels", "object.metadata.?labels.orValue({})".to_owned()),
+        ("namespaceLabels", "namespaceObject.metadata.?labels.orValue({})".to_owned()),
+        (
+            "selected",
+            format!(
+                "'{NAMESPACE_INJECTION_LABEL}' in variables.namespaceLabels \
+                 ? variables.namespaceLabels['{NAMESPACE_INJECTION_LABEL}'] == 'enabled' \
+                 : '{REVISION_LABEL}' in variables.namespaceLabels || '{REVISION_LABEL}' in variables.labels \
+                 || variables.labels[?'{INJECT}'].orValue('') == 'true'"
+            ),
+        ),
+        (
+            "refused",
+            format!(
+                "variables.labels[?'{INJECT}'].or(variables.annotations[?'{INJECT}']).orValue('') == 'false' \
+                 || object.spec.?hostNetwork.orValue(false) \
+                 || '{STATUS_ANNOTATION}' in variables.annotations \
+                 || !variables.annotations[?'{TEMPLATES_ANNOTATION}'].orValue('sidecar').split(',').exists(t, t.trim() == 'sidecar')"
+            ),
+        ),
+        (
+            "chosen",
+            format!(
+                "'{INTERCEPTION_MODE_ANNOTATION}' in variables.annotations \
+                 || variables.annotations[?'{PROXY_CONFIG_ANNOTATION}'].orValue('').contains('interceptionMode')"
+            ),
+        ),
+        (
+            "admitted",
+            format!(
+                "variables.namespaceLabels[?'{POD_SECURITY_LABEL}'].orValue('privileged') == 'privileged'"
+            ),
+        ),
+        (
+            "set",
+            "variables.selected && !variables.refused && !variables.chosen && variables.admitted".to_owned(),
+        ),
+    ]
+}
