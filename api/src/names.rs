@@ -33,6 +33,9 @@ pub const POD_WEBHOOK_CONFIGURATION: &str = "0-sourcepreserve.io";
 /// The one webhook in it.
 pub const POD_WEBHOOK: &str = "pods.sourcepreserve.io";
 
+/// The Service by which API servers reach the webhook.
+pub const WEBHOOK_SERVICE: &str = "sourcepreserve-webhook";
+
 /// The ValidatingWebhookConfiguration for IngressSourcePreserves, installed with the webhook.
 pub const OBJECT_WEBHOOK_CONFIGURATION: &str = "sourcepreserve.io";
 
@@ -91,6 +94,9 @@ pub mod condition {
     pub const LABELLED: &str = "Labelled";
     /// Step 4: every agent has acknowledged the current generation.
     pub const ACKNOWLEDGED: &str = "Acknowledged";
+    /// Every pod that an entry of `spec.sidecars` selects has a sidecar that hands the address on. There only where there is such
+    /// an entry; `Ready` does not wait for it, because pods are restarted by those who own them.
+    pub const SIDECARS_CONSISTENT: &str = "SidecarsConsistent";
     /// Step 5: `externalTrafficPolicy` is `Local` on every Service.
     pub const LOCAL_POLICY_SET: &str = "LocalPolicySet";
 }

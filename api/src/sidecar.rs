@@ -201,6 +201,11 @@ impl Rules {
         self.entries.is_empty()
     }
 
+    /// Whether any pod of a namespace may be selected.
+    pub fn reaches(&self, namespace: Namespace<'_>) -> bool {
+        self.entries.iter().any(|entry| entry.namespaces.matches(namespace.labels))
+    }
+
     /// The mode that a pod should have, if anything selects it.
     pub fn wanted(&self, namespace: Namespace<'_>, labels: &Labels) -> Option<InterceptionMode> {
         let selects =

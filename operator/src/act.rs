@@ -5,6 +5,9 @@ use std::time::Duration;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::Key;
 use isp_plan::action::{Resource, Verb, Write};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
+};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -13,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::error::plain;
-use crate::index::Answer;
+use crate::index::{AdmissionAnswer, Answer};
 use crate::metrics::Outcome;
 
 #[cfg(test)]
@@ -63,7 +66,34 @@ async fn send(client: Client, write: Write) -> Result<Answer, kube::Error> {
             }
         }
         Resource::NodeReport => delete(&Api::<IngressSourceNode>::all(client), &write).await,
+        Resource::PodWebhook => {
+            let api: Api<MutatingWebhookConfiguration> = Api::all(client);
+            bring(&api, &write, AdmissionAnswer::Webhook).await
+        }
+        Resource::PodPolicy => {
+            let api: Api<MutatingAdmissionPolicy> = Api::all(client);
+            bring(&api, &write, AdmissionAnswer::Policy).await
+        }
+        Resource::PodPolicyBinding => {
+            let api: Api<MutatingAdmissionPolicyBinding> = Api::all(client);
+            bring(&api, &write, AdmissionAnswer::Binding).await
+        }
     }
+}
+
+/// Applies or deletes something that decides on new pods.
+async fn bring<K>(
+    api: &Api<K>,
+    write: &Write,
+    answer: impl FnOnce(K) -> AdmissionAnswer,
+) -> Result<Answer, kube::Error>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    if write.verb == Verb::Delete {
+        return delete(api, write).await;
+    }
+    Ok(Answer::Admission(Box::new(answer(*patch(api, write).await?))))
 }
 
 fn patch_of(write: &Write) -> (PatchParams, Patch<&serde_json::Value>) {
@@ -73,7 +103,7 @@ fn patch_of(write: &Write) -> (PatchParams, Patch<&serde_json::Value>) {
             PatchParams { field_manager: Some(manager.clone()), ..PatchParams::default() },
             Patch::Merge(&write.body),
         ),
-        // Only DaemonSets and reports are deleted, and those do not come here.
+        // Deletions do not come here.
         Verb::Delete => (PatchParams::default(), Patch::Merge(&write.body)),
     }
 }

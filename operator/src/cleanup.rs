@@ -72,7 +72,7 @@ pub async fn cleanup(arguments: CleanupArgs) -> Result<(), CleanupError> {
     let reconciler = Reconciler::new(Parts {
         observer: Observer::new(client.clone(), &Readiness::default()),
         leadership: leadership.clone(),
-        settings: Settings { agent_image: String::new(), cleanup: true },
+        settings: Settings { agent_image: String::new(), namespace: namespace.clone(), cleanup: true },
         client: client.clone(),
         notices,
         metrics,

@@ -4,6 +4,7 @@
 //! It has no connection. `observer` feeds it, `reconcile` plans from it and hands it the answers to its own writes, so that
 //! the next plan already knows them.
 
+mod admission;
 mod endpoints;
 mod fact;
 mod kube_proxy;
@@ -22,6 +23,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use kube::runtime::watcher::Event;
 
+pub(crate) use self::admission::{AdmissionAnswer, AdmissionUpdate};
 use self::endpoints::Endpoints;
 use self::kube_proxy::Followed;
 pub(crate) use self::kube_proxy::{Configurations, Source};
@@ -44,6 +46,8 @@ pub(crate) enum Update {
     KubeProxyPods(Key, Box<Event<Pod>>),
     /// What this kube-proxy is configured by.
     Configurations(Key, Configurations),
+    /// Of what decides on new pods, and of those pods.
+    Admission(Box<AdmissionUpdate>),
 }
 
 /// What the API server answered to a write.
@@ -52,6 +56,7 @@ pub(crate) enum Answer {
     Service(Box<Service>),
     Node(Box<Node>),
     DaemonSet(Box<DaemonSet>),
+    Admission(Box<AdmissionAnswer>),
     /// It is deleted.
     Gone {
         resource: Resource,
@@ -80,6 +85,7 @@ pub(crate) struct Index {
     daemon_sets: Reading<Key, cluster::DaemonSet>,
     agent_pods: Reading<Key, cluster::Pod>,
     kube_proxies: BTreeMap<Key, Followed>,
+    admission: admission::Readings,
     /// What reports share.
     acknowledged: Vec<Arc<BTreeMap<String, i64>>>,
 }
@@ -98,6 +104,7 @@ impl Index {
             daemon_sets: Reading::new(pending("daemonsets")),
             agent_pods: Reading::new(pending("pods")),
             kube_proxies: BTreeMap::new(),
+            admission: admission::Readings::new(readiness),
             acknowledged: Vec::new(),
         }
     }
@@ -125,7 +132,10 @@ impl Index {
         ];
         let kinds = kinds.into_iter().filter(|(_, whole)| !whole).map(|(name, _)| name.to_owned());
         let proxies = self.kube_proxies.iter().filter(|(_, followed)| !followed.is_whole());
-        kinds.chain(proxies.map(|(set, _)| format!("pods and configuration of {set}"))).collect()
+        kinds
+            .chain(self.admission.missing(&self.cluster).map(str::to_owned))
+            .chain(proxies.map(|(set, _)| format!("pods and configuration of {set}")))
+            .collect()
     }
 
     /// Folds an update in.
@@ -175,6 +185,7 @@ impl Index {
                 self.gather_configurations();
                 News::Facts
             }
+            Update::Admission(update) => self.admission.take(cluster, *update),
         }
     }
 
@@ -200,14 +211,16 @@ impl Index {
                 let Some(fact) = observe::daemon_set(&object) else { return News::Nothing };
                 self.daemon_sets.take_answer(&mut cluster.daemon_sets, daemon_set_key(&object), fact, false)
             }
+            Answer::Admission(answer) => self.admission.take_answer(cluster, &answer),
             Answer::Gone { resource: Resource::DaemonSet, key, uid } => {
                 reading::remove(&mut cluster.daemon_sets, &key, |set| set.identity.uid == uid)
             }
             Answer::Gone { resource: Resource::NodeReport, key, uid } => {
                 reading::remove(&mut cluster.reports, &key.name, |report| report.identity.uid == uid)
             }
-            // Nothing else is ever deleted.
-            Answer::Gone { .. } => News::Nothing,
+            Answer::Gone { resource, key, uid } => {
+                admission::remove(&mut cluster.admission, resource, &key.name, &uid)
+            }
         }
     }
 
@@ -222,7 +235,26 @@ impl Index {
             Resource::Preserve | Resource::PreserveStatus => {
                 cluster.objects.get(&key.name)?.metadata.resource_version.as_deref()
             }
+            Resource::PodWebhook | Resource::PodPolicy | Resource::PodPolicyBinding => {
+                let written = admission::of(&cluster.admission, resource)?.get(&key.name);
+                written.map(|written| &*written.identity.version)
+            }
         }
+    }
+
+    /// Whether an object asks for sidecars, so that namespaces and pods have to be read.
+    pub(crate) fn asks_for_sidecars(&self) -> bool {
+        self.cluster.objects.values().any(|object| !object.spec.sidecars.is_empty())
+    }
+
+    /// Waits for namespaces and pods.
+    pub(crate) fn follow_sidecars(&mut self) {
+        self.admission.follow();
+    }
+
+    /// Nobody asks any more.
+    pub(crate) fn forget_sidecars(&mut self) {
+        self.admission.forget(&mut self.cluster);
     }
 
     /// The kube-proxies there are, and what has to be read of each besides its DaemonSet.

@@ -3,12 +3,13 @@
 
 mod configuration;
 mod events;
+mod policies;
 
 use std::collections::BTreeMap;
 
 use futures_util::stream::{BoxStream, SelectAll};
 use futures_util::{Stream, StreamExt};
-use isp_api::names::{AGENT_NAME, NAME_LABEL};
+use isp_api::names::{AGENT_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, POD_WEBHOOK_CONFIGURATION};
 use isp_plan::Key;
 use isp_runtime::readiness::{Pending, Readiness};
 use k8s_openapi::api::core::v1::Pod;
@@ -18,12 +19,14 @@ use tokio::sync::oneshot;
 use tracing::info;
 
 pub(crate) use self::events::events;
-use crate::index::{Answer, Index, News, Source, Update};
+use crate::index::{AdmissionUpdate, Answer, Index, News, Source, Update};
 
 /// How many objects a page of a list has: full objects are in memory a page at a time.
 const PAGE: u32 = 100;
 /// An agent's report has an entry for each IngressSourcePreserve.
 const PAGE_OF_REPORTS: u32 = 20;
+/// Istio puts it on every pod that it injects.
+const INJECTED_LABEL: &str = "security.istio.io/tlsMode";
 /// How long a watch lasts. A connection that is dead without a word is noticed soon after.
 pub(crate) const WATCH_SECONDS: u32 = 60;
 
@@ -33,6 +36,8 @@ pub(crate) struct Observer {
     index: Index,
     updates: SelectAll<BoxStream<'static, Update>>,
     followed: BTreeMap<Key, Following>,
+    /// While an object asks for sidecars. The readings of namespaces and pods end when this is dropped.
+    sidecars: Option<[oneshot::Sender<()>; 2]>,
     /// Until the kube-proxies have been read too.
     pending: Option<Pending>,
 }
@@ -57,7 +62,13 @@ impl Observer {
         updates.push(watch_all(all(&client), Update::DaemonSets));
         let agents = config().labels(&format!("{NAME_LABEL}={AGENT_NAME}"));
         updates.push(watch_all((client.clone(), agents), Update::AgentPods));
+        let published = config().fields(&format!("metadata.name={OBJECT_WEBHOOK_CONFIGURATION}"));
+        updates.push(watch_admission(client.clone(), published, AdmissionUpdate::Published));
+        let webhooks = config().fields(&format!("metadata.name={POD_WEBHOOK_CONFIGURATION}"));
+        updates.push(watch_admission(client.clone(), webhooks, AdmissionUpdate::Webhooks));
+        updates.push(policies::watch(client.clone()));
         Self {
+            sidecars: None,
             index: Index::new(readiness),
             updates,
             followed: BTreeMap::new(),
@@ -78,7 +89,11 @@ impl Observer {
             return std::future::pending().await;
         };
         let about_daemon_sets = matches!(update, Update::DaemonSets(_));
+        let about_objects = matches!(update, Update::Objects(_));
         let news = self.index.take(update);
+        if about_objects && news == News::Facts {
+            self.follow_sidecars();
+        }
         if about_daemon_sets && news == News::Facts {
             self.follow_kube_proxies();
         }
@@ -127,6 +142,20 @@ impl Observer {
         }
     }
 
+    fn follow_sidecars(&mut self) {
+        let asks = self.index.asks_for_sidecars();
+        if asks && self.sidecars.is_none() {
+            self.index.follow_sidecars();
+            let client = self.client.clone();
+            let namespaces = watch_admission(client.clone(), config(), AdmissionUpdate::Namespaces);
+            let injected = config().labels(INJECTED_LABEL);
+            let pods = watch_admission(client, injected, AdmissionUpdate::Pods);
+            self.sidecars = Some([self.add(namespaces), self.add(pods)]);
+        } else if !asks && self.sidecars.take().is_some() {
+            self.index.forget_sidecars();
+        }
+    }
+
     fn watch_pods(&mut self, set: &Key, source: &Source) -> oneshot::Sender<()> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &set.namespace);
         let set = set.clone();
@@ -161,4 +190,15 @@ where
     K: events::Watched,
 {
     events(Api::all(client), config).map(move |event| update(Box::new(event))).boxed()
+}
+
+fn watch_admission<K>(
+    client: Client,
+    config: watcher::Config,
+    update: fn(watcher::Event<K>) -> AdmissionUpdate,
+) -> BoxStream<'static, Update>
+where
+    K: events::Watched,
+{
+    events(Api::all(client), config).map(move |event| Update::Admission(Box::new(update(event)))).boxed()
 }

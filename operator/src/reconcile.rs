@@ -28,8 +28,10 @@ use crate::pace::Pace;
 
 /// How many actions are under way at a time.
 const AT_ONCE: usize = 8;
-/// How old a plan may be when an action of it begins. What has not begun by then is planned anew.
+/// How old a plan may be when an action of it begins, or as many times as long as it took to make. What has not begun by then is
+/// planned anew.
 const FRESH: Duration = Duration::from_secs(1);
+const FRESH_TIMES: u32 = 4;
 /// A plan that asks to be made again at once is made again after this time.
 const SOONEST_WAKE: Duration = Duration::from_millis(100);
 
@@ -62,9 +64,9 @@ pub(crate) struct Reconciler {
     parts: Parts,
     pace: Pace,
     holds: Holds,
-    /// What is left to begin of the last plan, and when that was made.
+    /// What is left to begin of the last plan, and until when.
     to_begin: VecDeque<Action>,
-    planned: Instant,
+    fresh_until: Instant,
     under_way: FuturesUnordered<BoxFuture<'static, Ended>>,
     /// Whether the last plan left nothing to do or to wait for.
     at_rest: bool,
@@ -79,7 +81,7 @@ impl Reconciler {
             pace: Pace::default(),
             holds: Holds::default(),
             to_begin: VecDeque::new(),
-            planned: Instant::now(),
+            fresh_until: Instant::now(),
             under_way: FuturesUnordered::new(),
             at_rest: false,
             complained: BTreeSet::new(),
@@ -178,8 +180,15 @@ impl Reconciler {
             };
             self.holds.allow(action, version, now)
         };
-        self.to_begin = decided.actions.into_iter().filter(allowed).collect();
-        self.planned = now;
+        // What is said comes after what is done: the next plan may have more to say.
+        let (said, done): (Vec<_>, Vec<_>) = decided
+            .actions
+            .into_iter()
+            .filter(allowed)
+            .partition(|action| matches!(action, Action::Status { .. }));
+        self.to_begin = done.into_iter().chain(said).collect();
+        let took = now.elapsed();
+        self.fresh_until = now + took + FRESH.max(took * FRESH_TIMES);
         self.pace.planned(now, wake);
     }
 
@@ -191,7 +200,7 @@ impl Reconciler {
             self.to_begin.clear();
             return;
         }
-        if self.planned.elapsed() > FRESH {
+        if Instant::now() > self.fresh_until {
             self.to_begin.clear();
             self.pace.hurry();
         }

@@ -54,7 +54,11 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
     let reconciler = Reconciler::new(Parts {
         observer: Observer::new(client.clone(), &readiness),
         leadership: keeper.leadership(),
-        settings: Settings { agent_image: arguments.agent_image, cleanup: false },
+        settings: Settings {
+            agent_image: arguments.agent_image,
+            namespace: arguments.lease.namespace.clone(),
+            cleanup: false,
+        },
         client,
         notices,
         metrics,

@@ -8,6 +8,7 @@ use std::fmt;
 use isp_api::preserve::{IngressSourcePreserveStatus, ServiceLabel};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::NodeSelectorTerm;
+use serde_json::Value;
 
 pub use self::write::{Resource, Verb, Write};
 use crate::cluster::{Identity, Key};
@@ -111,6 +112,24 @@ pub enum Action {
         /// Which state of the report.
         identity: Identity,
     },
+    /// Creates or updates something that decides on new pods.
+    ApplyAdmission {
+        /// Of which kind.
+        kind: AdmissionKind,
+        /// Its name.
+        name: String,
+        /// The object, whole.
+        object: Box<Value>,
+    },
+    /// Deletes it.
+    DeleteAdmission {
+        /// Of which kind.
+        kind: AdmissionKind,
+        /// Its name.
+        name: String,
+        /// Which state of it.
+        identity: Identity,
+    },
     /// Says how things are.
     Status {
         /// The object.
@@ -120,6 +139,17 @@ pub enum Action {
         /// What is said.
         status: Box<IngressSourcePreserveStatus>,
     },
+}
+
+/// What decides on new pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AdmissionKind {
+    /// The configuration by which the webhook is asked.
+    Webhook,
+    /// A MutatingAdmissionPolicy.
+    Policy,
+    /// Its binding.
+    Binding,
 }
 
 /// The fields of a Service that are ours.
@@ -217,6 +247,16 @@ impl Action {
             Self::ApplyPool { .. } => "apply-pool",
             Self::DeletePool { .. } => "delete-pool",
             Self::Forget { .. } => "forget-node",
+            Self::ApplyAdmission { kind, .. } => match kind {
+                AdmissionKind::Webhook => "apply-pod-webhook",
+                AdmissionKind::Policy => "apply-pod-policy",
+                AdmissionKind::Binding => "bind-pod-policy",
+            },
+            Self::DeleteAdmission { kind, .. } => match kind {
+                AdmissionKind::Webhook => "delete-pod-webhook",
+                AdmissionKind::Policy => "delete-pod-policy",
+                AdmissionKind::Binding => "unbind-pod-policy",
+            },
             Self::Status { .. } => "write-status",
         }
     }
@@ -239,6 +279,14 @@ impl Action {
                 format!("daemonset/{}", crate::observe::key(&daemon_set.metadata))
             }
             Self::Forget { node, .. } => format!("ingresssourcenode/{node}"),
+            Self::ApplyAdmission { kind, name, .. } | Self::DeleteAdmission { kind, name, .. } => {
+                let kind = match kind {
+                    AdmissionKind::Webhook => "mutatingwebhookconfiguration",
+                    AdmissionKind::Policy => "mutatingadmissionpolicy",
+                    AdmissionKind::Binding => "mutatingadmissionpolicybinding",
+                };
+                format!("{kind}/{name}")
+            }
         }
     }
 }

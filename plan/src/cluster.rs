@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use isp_api::IngressSourcePreserve;
 use isp_api::preserve::TrafficPolicy;
+use isp_api::sidecar::{Labels, Sidecar};
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
+use serde_json::Value;
 
 use crate::ownership::Owner;
 use crate::record::{AffinityRecord, Failure, Handover, ServiceRecord};
@@ -62,6 +64,49 @@ pub struct Cluster {
     pub pods: BTreeMap<Key, Pod>,
     /// Of each ConfigMap that a kube-proxy is configured by, by file: where its kubeconfig is.
     pub configurations: BTreeMap<Key, BTreeMap<String, String>>,
+    /// What decides on new pods.
+    pub admission: Admission,
+    /// The labels of namespaces, and pods with a sidecar. Both are known only while an object asks for sidecars.
+    pub namespaces: BTreeMap<String, Arc<Labels>>,
+    /// See `namespaces`.
+    pub sidecars: BTreeMap<Key, SidecarPod>,
+}
+
+/// What decides on new pods.
+#[derive(Clone, Debug, Default)]
+pub struct Admission {
+    /// The authorities by which the webhook can be trusted, in base64, where it publishes them. None: it is not there.
+    pub bundle: Option<String>,
+    /// The configuration by which it is asked about pods, by name.
+    pub webhooks: BTreeMap<String, Written>,
+    /// MutatingAdmissionPolicies of ours, by name.
+    pub policies: BTreeMap<String, Written>,
+    /// Their bindings.
+    pub bindings: BTreeMap<String, Written>,
+    /// Whether the API server has such policies.
+    pub serves_policies: bool,
+}
+
+/// An object that the operator writes whole.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// Which state of it this is.
+    pub identity: Identity,
+    /// What it says.
+    pub content: Value,
+}
+
+/// A pod with a sidecar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SidecarPod {
+    /// Its labels.
+    pub labels: Labels,
+    /// Those of its annotations that choose an interception mode.
+    pub annotations: Labels,
+    /// What was injected.
+    pub sidecar: Sidecar,
+    /// The kind and name of what makes it anew.
+    pub owner: (String, String),
 }
 
 impl Cluster {

@@ -7,19 +7,25 @@ use std::sync::Arc;
 use isp_api::IngressSourceNode;
 use isp_api::agent::runs_kube_proxy;
 use isp_api::names::{
-    AGENT_NAME, AGENT_POOL_LABEL, FAILURE_ANNOTATION, HANDOVER_ANNOTATION, NAME_LABEL, ORIGINAL_ANNOTATION,
+    AGENT_NAME, AGENT_POOL_LABEL, FAILURE_ANNOTATION, HANDOVER_ANNOTATION, INTERCEPTION_MODE_ANNOTATION,
+    NAME_LABEL, ORIGINAL_ANNOTATION,
 };
 use isp_api::preserve::TrafficPolicy;
+use isp_api::sidecar::{PROXY_CONFIG_ANNOTATION, Sidecar};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use k8s_openapi::api::core::v1::{
     ConfigMap, ContainerStatus, Node as NodeObject, Pod as PodObject, Service as ServiceObject,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cluster::{DaemonSet, Identity, Key, LastApplied, Node, Pod, Report, Service};
+use crate::cluster::{
+    DaemonSet, Identity, Key, LastApplied, Node, Pod, Report, Service, SidecarPod, Written,
+};
 use crate::ownership::{last_applied, owners};
 
 #[cfg(test)]
@@ -227,4 +233,50 @@ pub fn configuration(object: &ConfigMap) -> BTreeMap<String, String> {
     };
     let files = object.data.iter().flatten();
     files.filter_map(|(file, text)| Some((file.clone(), kubeconfig(text)?))).collect()
+}
+
+/// Something that the operator writes whole: what it says.
+pub fn written(metadata: &ObjectMeta, content: &impl Serialize) -> Written {
+    Written { identity: identity(metadata), content: serde_json::to_value(content).unwrap_or_default() }
+}
+
+/// The authorities by which the webhook can be trusted, in base64.
+pub fn bundle(object: &ValidatingWebhookConfiguration) -> Option<String> {
+    let webhook = object.webhooks.as_ref()?.first()?;
+    match serde_json::to_value(webhook.client_config.ca_bundle.as_ref()?).ok()? {
+        Value::String(bundle) if !bundle.is_empty() => Some(bundle),
+        _ => None,
+    }
+}
+
+/// A pod with a sidecar, unless it is on its way out.
+pub fn sidecar_pod(object: &PodObject) -> Option<SidecarPod> {
+    let metadata = &object.metadata;
+    let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
+    if metadata.deletion_timestamp.is_some() || matches!(phase, Some("Succeeded" | "Failed")) {
+        return None;
+    }
+    let mut annotations = metadata.annotations.clone().unwrap_or_default();
+    annotations
+        .retain(|name, _| [INTERCEPTION_MODE_ANNOTATION, PROXY_CONFIG_ANNOTATION].contains(&name.as_str()));
+    Some(SidecarPod {
+        labels: metadata.labels.clone().unwrap_or_default(),
+        annotations,
+        sidecar: Sidecar::of(object)?,
+        owner: owner(metadata),
+    })
+}
+
+/// What makes a pod anew. Of a ReplicaSet that a Deployment has made, the name tells the Deployment's.
+fn owner(metadata: &ObjectMeta) -> (String, String) {
+    let owners = metadata.owner_references.iter().flatten();
+    let Some(owner) = owners.clone().find(|owner| owner.controller == Some(true)) else {
+        return ("Pod".to_owned(), metadata.name.clone().unwrap_or_default());
+    };
+    let hash = metadata.labels.as_ref().and_then(|labels| labels.get("pod-template-hash"));
+    let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash.as_str())?.strip_suffix('-'));
+    match deployment {
+        Some(name) if owner.kind == "ReplicaSet" => ("Deployment".to_owned(), name.to_owned()),
+        _ => (owner.kind.clone(), owner.name.clone()),
+    }
 }

@@ -8,6 +8,7 @@
 //! | `pools` | the agents' DaemonSets |
 //! | `rollout` | step 2: which node goes over to the agent, or back, and when |
 //! | `services` | steps 3 to 5 and the way back: the label and the policy of each Service |
+//! | `sidecars` | what sets Istio's interception mode on new pods, and how those that exist stand |
 //! | `status` | what is said about all of it |
 //!
 //! The interlocks, each in one place
@@ -24,6 +25,7 @@ mod pools;
 mod rollout;
 mod scene;
 mod services;
+mod sidecars;
 mod status;
 
 use k8s_openapi::jiff::Timestamp;
@@ -42,6 +44,8 @@ mod tests;
 pub struct Settings {
     /// The image of the agents. Not looked at when everything is put back.
     pub agent_image: String,
+    /// The namespace of the operator and of the webhook.
+    pub namespace: String,
     /// Whether everything is to be put back, as if every object were being deleted with `deletionPolicy: Restore`.
     pub cleanup: bool,
 }
@@ -104,6 +108,7 @@ pub fn plan(cluster: &Cluster, settings: &Settings, now: Timestamp) -> Plan {
     pools.plan(&scene, &mut plan);
     kube_proxy::plan(&scene, &pools, &mut plan);
     let services = services::plan(&scene, &rollout, &mut plan);
+    sidecars::plan(&scene, &mut plan);
     finalizers(&scene, &pools, &rollout, &mut plan);
     status::plan(&scene, &pools, &rollout, &services, &mut plan);
     plan
@@ -119,7 +124,8 @@ fn finalizers(scene: &Scene<'_>, pools: &Pools<'_>, rollout: &Rollout<'_>, plan:
             Some(Going::Restore) => {
                 let left = !object.touched.is_empty()
                     || rollout.on_the_way_back()
-                    || (scene.nobody_needs_agents() && pools::anything_left(scene));
+                    || (scene.nobody_needs_agents() && pools::anything_left(scene))
+                    || sidecars::anything_left(scene, object);
                 if left {
                     continue;
                 }

@@ -171,10 +171,16 @@ impl Lab {
         .await
     }
 
-    /// Asks whatever listens at `target` (host and port) once from a place. Waits 2 s at most.
+    /// Asks whatever listens at `target` (host and port, and for HTTP maybe a path) once from a place. Waits 2 s at most.
     pub async fn ask(&self, place: &Place, protocol: Protocol, target: &str) -> Result<Answer, LabError> {
         let program = echo_program()?.display().to_string();
-        let output = self.exec(place, &[&program, "ask", &protocol.to_string(), target]).await?;
+        let protocol = protocol.to_string();
+        let mut arguments = vec![program.as_str(), "ask", &protocol];
+        match target.find('/').map(|path| target.split_at(path)) {
+            Some((target, path)) => arguments.extend([target, "--path", path]),
+            None => arguments.push(target),
+        }
+        let output = self.exec(place, &arguments).await?;
         Ok(Answer::read(&output))
     }
 }

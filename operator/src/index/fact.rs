@@ -1,7 +1,10 @@
 //! What the index asks of a fact: which version of its object it is from, and whether a newer one says the same.
 
+use std::sync::Arc;
+
 use isp_api::IngressSourcePreserve;
-use isp_plan::cluster::{DaemonSet, Identity, Node, Pod, Report, Service};
+use isp_api::sidecar::Labels;
+use isp_plan::cluster::{DaemonSet, Identity, Node, Pod, Report, Service, SidecarPod, Written};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::News;
@@ -131,13 +134,30 @@ impl Fact for DaemonSet {
     }
 }
 
-impl Fact for Pod {
-    /// Pods are only watched, never written.
+impl Fact for Written {
     fn version(&self) -> Option<u64> {
-        None
+        number(&self.identity.version)
     }
 
     fn news_after(&self, before: &Self) -> News {
-        judge(true, self == before)
+        let Self { identity, content } = self;
+        judge_identity(identity, &before.identity, *content == before.content)
     }
 }
+
+/// What is only watched has no version to compare.
+macro_rules! only_watched {
+    ($($fact:ty),*) => {
+        $(impl Fact for $fact {
+            fn version(&self) -> Option<u64> {
+                None
+            }
+
+            fn news_after(&self, before: &Self) -> News {
+                judge(true, self == before)
+            }
+        })*
+    };
+}
+
+only_watched!(Pod, SidecarPod, Arc<Labels>, String);

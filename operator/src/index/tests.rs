@@ -116,6 +116,8 @@ fn it_is_whole_when_every_kind_was_read_and_so_says_the_readiness() {
         (Update::Reports(Box::new(InitDone)), "ingresssourcenodes"),
         (Update::DaemonSets(Box::new(InitDone)), "daemonsets"),
         (Update::AgentPods(Box::new(InitDone)), "pods"),
+        (admission(AdmissionUpdate::Published(InitDone)), "validatingwebhookconfigurations"),
+        (admission(AdmissionUpdate::Webhooks(InitDone)), "mutatingwebhookconfigurations"),
     ];
     for (update, name) in done {
         assert!(!index.is_whole(), "{name}");
@@ -123,7 +125,40 @@ fn it_is_whole_when_every_kind_was_read_and_so_says_the_readiness() {
         index.take(update);
         assert!(!readiness.pending().contains(&name), "{name}");
     }
+    assert!(!index.is_whole(), "there may be policies");
+    index.take(admission(AdmissionUpdate::PoliciesServed(false)));
     assert!(index.is_whole());
+    index.take(admission(AdmissionUpdate::PoliciesServed(true)));
+    assert_eq!(index.missing(), ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"]);
+    index.take(admission(AdmissionUpdate::Policies(InitDone)));
+    index.take(admission(AdmissionUpdate::Bindings(InitDone)));
+    assert!(index.is_whole());
+}
+
+fn admission(update: AdmissionUpdate) -> Update {
+    Update::Admission(Box::new(update))
+}
+
+#[test]
+fn namespaces_and_pods_are_known_only_while_an_object_asks_for_sidecars() {
+    let mut index = index();
+    let namespace = |name: &str| {
+        let object = json!({"metadata": {"name": name, "resourceVersion": "1", "labels": {"team": "a"}}});
+        serde_json::from_value(object).unwrap()
+    };
+    let told = |event| admission(AdmissionUpdate::Namespaces(event));
+    assert_eq!(index.take(told(Apply(namespace("early")))), News::Nothing);
+    index.follow_sidecars();
+    assert!(index.missing().contains(&"namespaces".to_owned()));
+    assert!(index.missing().contains(&"pods with a sidecar".to_owned()));
+    index.take(told(InitApply(namespace("a"))));
+    assert_eq!(index.take(told(InitDone)), News::Facts);
+    assert_eq!(index.take(told(Apply(namespace("a")))), News::Nothing);
+    assert_eq!(index.cluster().namespaces["a"]["team"], "a");
+    assert!(!index.missing().contains(&"namespaces".to_owned()));
+    index.forget_sidecars();
+    assert!(index.cluster().namespaces.is_empty());
+    assert!(!index.missing().contains(&"pods with a sidecar".to_owned()));
 }
 
 #[test]
@@ -138,6 +173,9 @@ fn a_kube_proxy_has_to_be_read_with_its_pods_and_its_configuration() {
         Update::DaemonSets(Box::new(InitApply(daemon_set("kube-proxy", 1)))),
         Update::DaemonSets(Box::new(InitDone)),
         Update::AgentPods(Box::new(InitDone)),
+        admission(AdmissionUpdate::Published(InitDone)),
+        admission(AdmissionUpdate::Webhooks(InitDone)),
+        admission(AdmissionUpdate::PoliciesServed(false)),
     ] {
         index.take(update);
     }

@@ -27,6 +27,11 @@ enum Kind {
     ConfigMap,
     Lease,
     Event,
+    Namespace,
+    MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
     Other,
 }
 
@@ -44,10 +49,13 @@ impl Call {
         let mut segments = path.trim_matches('/').split('/');
         let of_a_group = segments.next() != Some("api");
         let mut segments = segments.skip(1 + usize::from(of_a_group)).peekable();
+        let mut of_a_namespace = false;
         if segments.peek() == Some(&"namespaces") {
             segments.nth(1);
+            of_a_namespace = true;
         }
         let kind = match segments.next() {
+            None if of_a_namespace => Kind::Namespace,
             Some("ingresssourcepreserves") => Kind::IngressSourcePreserve,
             Some("ingresssourcenodes") => Kind::IngressSourceNode,
             Some("services") => Kind::Service,
@@ -58,6 +66,10 @@ impl Call {
             Some("configmaps") => Kind::ConfigMap,
             Some("leases") => Kind::Lease,
             Some("events") => Kind::Event,
+            Some("mutatingwebhookconfigurations") => Kind::MutatingWebhookConfiguration,
+            Some("validatingwebhookconfigurations") => Kind::ValidatingWebhookConfiguration,
+            Some("mutatingadmissionpolicies") => Kind::MutatingAdmissionPolicy,
+            Some("mutatingadmissionpolicybindings") => Kind::MutatingAdmissionPolicyBinding,
             _ => Kind::Other,
         };
         let named = segments.next().is_some();
@@ -103,7 +115,9 @@ mod tests {
             Call { verb: Verb::Patch, kind: Kind::IngressSourcePreserve }
         );
         let namespace = "/api/v1/namespaces/pods";
-        assert_eq!(call(Method::GET, namespace).kind, Kind::Other);
+        assert_eq!(call(Method::GET, namespace).kind, Kind::Namespace);
+        let webhook = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/a";
+        assert_eq!(call(Method::PATCH, webhook).kind, Kind::MutatingWebhookConfiguration);
         assert_eq!(call(Method::GET, "/version").kind, Kind::Other);
     }
 }

@@ -34,7 +34,7 @@ async fn the_api_server_takes_everything_and_the_pods_are_restricted_enough() {
     // A Deployment and a Job are only warned about; their pods would be refused.
     let with_pods: Vec<_> =
         installed.iter().chain(&cleanup).filter(|object| object["spec"]["template"].is_object()).collect();
-    assert_eq!(with_pods.len(), 2);
+    assert_eq!(with_pods.len(), 3);
     for object in with_pods {
         let mut spec = object["spec"]["template"]["spec"].clone();
         // There is no such account after a dry run.

@@ -54,7 +54,8 @@ fn service(number: usize) -> [Value; 2] {
     [
         json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "web"},
-            "spec": {"type": "NodePort", "selector": {"app": name}, "ports": [{"port": 80}]},
+            // There are fewer node ports than Services.
+            "spec": {"externalIPs": [format!("198.18.{}.{}", number / 250, number % 250 + 1)], "selector": {"app": name}, "ports": [{"port": 80}]},
         }),
         json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",

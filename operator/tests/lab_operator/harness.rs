@@ -26,6 +26,7 @@ const DEPLOYMENT: &str = "deployment/sourcepreserve-operator";
 pub(crate) const OBJECT: &str = "web";
 
 const OPERATOR_IMAGE: &str = "lab.local/operator:1";
+const WEBHOOK_IMAGE: &str = "lab.local/webhook:1";
 pub(crate) const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
 
 const NOBODY: &str = "65532:65532";
@@ -63,9 +64,11 @@ impl Scenario {
     pub(crate) async fn up(name: &str) -> Self {
         let nodes = [EDGE, ELSEWHERE[0], ELSEWHERE[1]];
         let lab = Lab::builder().name(name).nodes(nodes).up().await.unwrap();
-        let agent = Path::new(env!("CARGO_BIN_EXE_operator")).with_file_name("proxy-agent");
-        assert!(agent.is_file(), "proxy-agent is not built: run `cargo build --bin proxy-agent`");
-        load(&lab, AGENT_IMAGE, &agent).await;
+        for (image, program) in [(AGENT_IMAGE, "proxy-agent"), (WEBHOOK_IMAGE, "webhook")] {
+            let path = Path::new(env!("CARGO_BIN_EXE_operator")).with_file_name(program);
+            assert!(path.is_file(), "{program} is not built: run `cargo build --bin {program}`");
+            load(&lab, image, &path).await;
+        }
         run_application(&lab).await;
         let services: Api<Service> = Api::namespaced(lab.client(), "web");
         let cluster_ip = services.get("frontend").await.unwrap().spec.unwrap().cluster_ip.unwrap();
@@ -100,7 +103,8 @@ impl Scenario {
     /// Ends the operator and waits until it is gone.
     pub(crate) async fn end_operator(&self) {
         self.lab.kubectl(["-n", SYSTEM, "scale", DEPLOYMENT, "--replicas=0"]).await.unwrap();
-        let gone = ["-n", SYSTEM, "wait", "--for=delete", "pod", "--all", "--timeout=60s"];
+        let operator = format!("--selector=app.kubernetes.io/name={OPERATOR}");
+        let gone = ["-n", SYSTEM, "wait", "--for=delete", "pod", &operator, "--timeout=60s"];
         self.lab.kubectl(gone).await.unwrap();
     }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod addresses;
+mod admission;
 mod bad_wave;
 mod gate;
 mod harness;
@@ -48,6 +49,7 @@ async fn what_a_cluster_goes_through_with_the_operator() {
     println!("mended after {:.1} s", began.elapsed().as_secs_f64());
     addresses::arrive(&scenario).await;
     an_endpoint_comes_and_goes(&scenario).await;
+    admission::follows_the_entries(&scenario).await;
     operator.signal(Signal::SIGTERM);
     assert!(operator.end().await.success(), "{}", operator.complained());
 

@@ -89,6 +89,7 @@ async fn nothing_is_left(lab: &Lab) {
     assert!(objects.list(&all).await.unwrap().items.is_empty());
     let reports: Api<IngressSourceNode> = Api::all(lab.client());
     assert!(reports.list(&all).await.unwrap().items.is_empty());
+    assert_eq!(super::admission::names(lab).await, [""; 0]);
     let sets: Api<DaemonSet> = Api::namespaced(lab.client(), "kube-system");
     let names: Vec<_> =
         sets.list(&all).await.unwrap().items.into_iter().filter_map(|set| set.metadata.name).collect();

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Action, NodeShape, Returned, Shape};
+use super::{Action, AdmissionKind, NodeShape, Returned, Shape};
 use crate::cluster::{Identity, Key};
 
 /// A kind of object that is written.
@@ -26,6 +26,22 @@ pub enum Resource {
     PreserveStatus,
     /// IngressSourceNodes.
     NodeReport,
+    /// MutatingWebhookConfigurations.
+    PodWebhook,
+    /// MutatingAdmissionPolicies.
+    PodPolicy,
+    /// MutatingAdmissionPolicyBindings.
+    PodPolicyBinding,
+}
+
+impl From<AdmissionKind> for Resource {
+    fn from(kind: AdmissionKind) -> Self {
+        match kind {
+            AdmissionKind::Webhook => Self::PodWebhook,
+            AdmissionKind::Policy => Self::PodPolicy,
+            AdmissionKind::Binding => Self::PodPolicyBinding,
+        }
+    }
 }
 
 /// How it is written.
@@ -110,6 +126,12 @@ impl Action {
             }
             Self::DeletePool { daemon_set, identity } => {
                 namespaced(Resource::DaemonSet, daemon_set, Verb::Delete, precondition(identity))
+            }
+            Self::ApplyAdmission { kind, name, object } => {
+                cluster_wide((*kind).into(), name, Value::clone(object))
+            }
+            Self::DeleteAdmission { kind, name, identity } => {
+                Write { verb: Verb::Delete, ..cluster_wide((*kind).into(), name, precondition(identity)) }
             }
             Self::Forget { node, identity } => Write {
                 verb: Verb::Delete,

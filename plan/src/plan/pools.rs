@@ -206,7 +206,7 @@ fn make<'a>(scene: &Scene<'a>, name: &str, lead: usize, members: &[usize]) -> Re
 }
 
 /// Whether everything that is wanted is there. The API server adds defaults, and leaves out what says nothing.
-fn covers(there: &Value, wanted: &Value) -> bool {
+pub(super) fn covers(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
         (Value::Object(there), Value::Object(wanted)) => wanted.iter().all(|(name, wanted)| {
             there.get(name).map_or_else(|| says_nothing(wanted), |there| covers(there, wanted))

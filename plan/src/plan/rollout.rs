@@ -319,6 +319,12 @@ impl Watch<'_, '_> {
         if !report.connected {
             return Some("kube-proxy is not connected to the agent".to_owned());
         }
+        // As long as it runs, it writes rules as well, and sees everything.
+        let kube_proxy =
+            self.pools.pools.get(pool).and_then(|pool| Some(pool.made.as_ref().ok()?.kube_proxy.0));
+        if kube_proxy.is_some_and(|set| self.pods.of(self.name).any(|pod| pod.daemon_set == set.name)) {
+            return Some("the cluster's own kube-proxy has not ended on this node".to_owned());
+        }
         let asked = self.scene.needing(self.place);
         let mut asked = asked.filter(|object| object.going.is_none() && !object.label_is_taken());
         let behind = asked.find(|object| report.acknowledged.get(object.uid) != Some(&object.generation))?;

@@ -13,7 +13,7 @@ use super::pools::Pools;
 use super::rollout::{Rollout, State};
 use super::scene::{Going, Object, Scene};
 use super::services::News;
-use super::{About, Notice, Plan};
+use super::{About, Notice, Plan, sidecars};
 use crate::action::Action;
 use crate::cluster::Key;
 
@@ -111,19 +111,16 @@ impl Story<'_, '_> {
             (condition::ACKNOWLEDGED, heard),
             (condition::LOCAL_POLICY_SET, local),
         ];
-        let now = Timestamp::from_second(self.scene.now.as_second()).unwrap_or(self.scene.now);
         for (type_, said) in all {
-            record(
-                &mut conditions,
-                Condition {
-                    type_: type_.to_owned(),
-                    status: if said.holds { "True" } else { "False" }.to_owned(),
-                    reason: said.reason.to_owned(),
-                    message: said.message,
-                    last_transition_time: Time(now),
-                    observed_generation: Some(object.generation),
-                },
-            );
+            record(&mut conditions, self.condition(type_, said));
+        }
+        let sidecars = sidecars::count(self.scene, object);
+        match sidecars::said(self.scene, object, sidecars.as_ref()) {
+            Some((holds, reason, message)) => {
+                let said = Said { holds, reason, message };
+                record(&mut conditions, self.condition(condition::SIDECARS_CONSISTENT, said));
+            }
+            None => conditions.retain(|condition| condition.type_ != condition::SIDECARS_CONSISTENT),
         }
         let preserved = self.count(ServiceState::Preserved);
         IngressSourcePreserveStatus {
@@ -136,7 +133,19 @@ impl Story<'_, '_> {
             conditions,
             services: self.services.to_vec(),
             node_pools: self.node_pools(),
-            sidecars: before.sidecars.clone(),
+            sidecars,
+        }
+    }
+
+    fn condition(&self, type_: &str, said: Said) -> Condition {
+        let now = Timestamp::from_second(self.scene.now.as_second()).unwrap_or(self.scene.now);
+        Condition {
+            type_: type_.to_owned(),
+            status: if said.holds { "True" } else { "False" }.to_owned(),
+            reason: said.reason.to_owned(),
+            message: said.message,
+            last_transition_time: Time(now),
+            observed_generation: Some(self.object.generation),
         }
     }
 
@@ -431,6 +440,9 @@ impl Story<'_, '_> {
                 });
             }
         }
+        notices.extend(sidecars::notice(before.sidecars.as_ref(), now.sidecars.as_ref()).map(
+            |(reason, message)| Notice { about: about(), warning: true, reason: reason.to_owned(), message },
+        ));
         for service in &now.services {
             let earlier = before
                 .services

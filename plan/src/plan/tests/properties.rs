@@ -95,6 +95,11 @@ fn spec(number: u8) -> serde_json::Value {
         "whenNoIngressEndpoint": if number & 16 == 0 { "KeepLocal" } else { "FallBack" },
         "conflictPolicy": if number & 32 == 0 { "Report" } else { "Force" },
         "deletionPolicy": if number & 0xc0 == 0xc0 { "Retain" } else { "Restore" },
+        "sidecars": match number % 3 {
+            0 => json!([]),
+            1 => json!([{"namespaceSelector": {"matchLabels": {"team": "a"}}}]),
+            _ => json!([{"namespaceSelector": {"matchLabels": {"team": "b"}}, "via": "Policy"}]),
+        },
         "rollout": {
             "maxUnavailable": if number & 64 == 0 { json!(1) } else { json!("50%") },
             "onFailure": if number & 128 == 0 { "RollBack" } else { "Pause" },
@@ -142,8 +147,9 @@ fn happen(world: &mut World, what: &Move) {
         Move::ToggleIngress(name) => world.node(&node(*name), |node| toggle(&mut node.labels, INGRESS)),
         Move::ToggleReady(name) => world.node(&node(*name), |node| node.ready = !node.ready),
         Move::ToggleBroken(name) => {
-            if !world.broken.remove(&node(*name)) {
-                world.broken.insert(node(*name));
+            let trouble = if name % 2 == 0 { &mut world.broken } else { &mut world.lingering };
+            if !trouble.remove(&node(*name)) {
+                trouble.insert(node(*name));
             }
         }
         Move::AddService(number) => {
@@ -226,6 +232,11 @@ fn allowed(world: &World, action: &Action) {
             for name in cluster.nodes.keys().filter(|name| elsewhere(&record.object, name)) {
                 let node = &cluster.nodes[name];
                 assert!(node.pool.is_some() && node.handover.is_none(), "{action} while {name} has no agent");
+                let stray = |pod: &crate::cluster::Pod| pod.node == *name && pod.daemon_set == "kube-proxy";
+                assert!(
+                    !cluster.pods.values().any(stray),
+                    "{action} while kube-proxy itself still runs on {name}"
+                );
                 let said = cluster.reports[name].acknowledged.get(object.metadata.uid.as_ref().unwrap());
                 assert_eq!(
                     said,
@@ -285,6 +296,8 @@ fn allowed(world: &World, action: &Action) {
 
 fn world() -> World {
     let mut world = World::new(&[]);
+    world.cluster.admission.bundle = Some("QQ==".to_owned());
+    world.cluster.admission.serves_policies = true;
     for number in 0..NODES {
         add_node(&mut world, number, number < 2);
     }
@@ -298,6 +311,7 @@ fn world() -> World {
 /// From now on nothing breaks.
 fn heal(world: &mut World) {
     world.broken.clear();
+    world.lingering.clear();
     let names: Vec<String> = world.cluster.nodes.keys().cloned().collect();
     for name in names {
         world.node(&name, |node| node.ready = true);

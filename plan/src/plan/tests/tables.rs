@@ -251,6 +251,23 @@ fn a_service_falls_back_after_thirty_seconds_and_returns_after_thirty() {
 }
 
 #[test]
+fn a_node_has_not_gone_over_while_the_clusters_kube_proxy_still_runs_there() {
+    let mut world = with_object(json!({}));
+    world.lingering.insert("work-1".to_owned());
+    for _ in 0..20 {
+        world.controllers();
+        for action in world.plan().actions {
+            assert!(!matches!(action, Action::ShapeService { .. }), "{action}");
+            world.carry_out(&action);
+        }
+    }
+    assert_eq!(phase(&world), Phase::Progressing);
+    world.lingering.clear();
+    story(&mut world);
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
 fn a_bad_wave_is_rolled_back_at_its_deadline_and_the_services_are_untouched() {
     let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
     world.broken.insert("work-1".to_owned());

@@ -12,8 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use crate::action::{Action, Returned, Shape};
-use crate::cluster::{Cluster, DaemonSet, Identity, Key, Node, Pod, Report, Service};
+use crate::action::{Action, AdmissionKind, Returned, Shape};
+use crate::cluster::{Cluster, DaemonSet, Identity, Key, Node, Pod, Report, Service, Written};
 use crate::observe;
 use crate::ownership::Owner;
 use crate::plan::{Plan, Settings, plan};
@@ -26,6 +26,8 @@ pub(super) struct World {
     pub(super) now: Timestamp,
     /// Nodes on which no agent starts.
     pub(super) broken: BTreeSet<String>,
+    /// Nodes on which the cluster's kube-proxy does not end.
+    pub(super) lingering: BTreeSet<String>,
     counter: u64,
 }
 
@@ -56,9 +58,14 @@ impl World {
     pub(super) fn new(nodes: &[(&str, &[(&str, &str)])]) -> Self {
         let mut this = Self {
             cluster: Cluster::default(),
-            settings: Settings { agent_image: "agent:1".to_owned(), cleanup: false },
+            settings: Settings {
+                agent_image: "agent:1".to_owned(),
+                namespace: "sourcepreserve-system".to_owned(),
+                cleanup: false,
+            },
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             broken: BTreeSet::new(),
+            lingering: BTreeSet::new(),
             counter: 0,
         };
         let identity = this.identity();
@@ -303,8 +310,36 @@ impl World {
                 }
                 self.cluster.reports.remove(node);
             }
+            Action::ApplyAdmission { kind, name, object } => {
+                let says =
+                    if *kind == AdmissionKind::Webhook { &object["webhooks"] } else { &object["spec"] };
+                let known = self.admission(*kind);
+                let uid = known
+                    .get(name)
+                    .map_or_else(|| format!("uid-{version}"), |known| known.identity.uid.clone());
+                known.insert(
+                    name.clone(),
+                    Written { identity: Identity { uid, version }, content: says.clone() },
+                );
+            }
+            Action::DeleteAdmission { kind, name, identity } => {
+                let known = self.admission(*kind);
+                if known.get(name).is_none_or(|known| known.identity != *identity) {
+                    return false;
+                }
+                known.remove(name);
+            }
         }
         true
+    }
+
+    fn admission(&mut self, kind: AdmissionKind) -> &mut BTreeMap<String, Written> {
+        let admission = &mut self.cluster.admission;
+        match kind {
+            AdmissionKind::Webhook => &mut admission.webhooks,
+            AdmissionKind::Policy => &mut admission.policies,
+            AdmissionKind::Binding => &mut admission.bindings,
+        }
     }
 
     fn daemon_set(&mut self, key: &Key, identity: &Identity, version: String) -> Option<&mut DaemonSet> {
@@ -323,11 +358,12 @@ impl World {
         self.cluster.pods.clear();
         for (name, node) in &self.cluster.nodes {
             let label = node.labels.get(AGENT_POOL_LABEL);
-            if label.is_none() || !off {
+            let lingers = self.lingering.contains(name);
+            if label.is_none() || !off || lingers {
                 let pod = Pod {
                     daemon_set: "kube-proxy".to_owned(),
                     node: name.clone(),
-                    ready: node.ready,
+                    ready: node.ready && !lingers,
                     trouble: None,
                 };
                 self.cluster.pods.insert(Key::new("kube-system", format!("kube-proxy-{name}")), pod);

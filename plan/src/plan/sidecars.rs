@@ -1,0 +1,271 @@
+//! The pods' side: what sets Istio's interception mode on new pods, and how those that exist stand.
+//!
+//! What decides on new pods follows from the objects alone and is not a step on the way: it harms nobody who has no sidecar, and a
+//! pod that it misses is counted. It goes with the last object that asks for it, also under `deletionPolicy: Retain`, because the
+//! webhook decides by the objects.
+
+use std::collections::BTreeMap;
+
+use isp_api::names::{NAME_LABEL, OPERATOR_FIELD_MANAGER, POD_WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE};
+use isp_api::preserve::{SidecarStatus, Sidecars, StaleOwner, Via};
+use isp_api::selector::matcher;
+use isp_api::sidecar::{Effect, Namespace, Rules, STATUS_ANNOTATION, policy};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Value, json};
+
+use super::Plan;
+use super::pools::covers;
+use super::scene::{Object, Scene};
+use crate::action::{Action, AdmissionKind};
+use crate::cluster::{Key, Written};
+
+/// More entries than these, which differ, are asked about as one that selects more than it needs to: the webhook looks itself.
+const MOST_ENTRIES: usize = 16;
+/// How many owners of stale pods are listed.
+const MOST_OWNERS: usize = 20;
+
+/// Brings what decides on new pods to what the objects ask for.
+pub(super) fn plan(scene: &Scene<'_>, plan: &mut Plan) {
+    let admission = &scene.cluster.admission;
+    let webhook = wanted_webhook(scene).map(|webhook| (POD_WEBHOOK_CONFIGURATION.to_owned(), webhook));
+    bring(AdmissionKind::Webhook, &admission.webhooks, &webhook.into_iter().collect(), plan);
+    let (policies, bindings) = wanted_policies(scene).into_iter().unzip();
+    bring(AdmissionKind::Policy, &admission.policies, &policies, plan);
+    bring(AdmissionKind::Binding, &admission.bindings, &bindings, plan);
+}
+
+/// Whether something decides on new pods that only this object asked for.
+pub(super) fn anything_left(scene: &Scene<'_>, object: &Object<'_>) -> bool {
+    let admission = &scene.cluster.admission;
+    let of_object =
+        |policies: &BTreeMap<String, Written>| policies.keys().any(|name| is_policy_of(object.name, name));
+    let asked = entries(scene, Via::Webhook).next().is_some();
+    (!asked && !admission.webhooks.is_empty())
+        || of_object(&admission.policies)
+        || of_object(&admission.bindings)
+}
+
+fn bring(
+    kind: AdmissionKind,
+    there: &BTreeMap<String, Written>,
+    wanted: &BTreeMap<String, Value>,
+    plan: &mut Plan,
+) {
+    for (name, object) in wanted {
+        // What an object says is in `webhooks` or in `spec`; nothing else of it can be wrong.
+        let says = if kind == AdmissionKind::Webhook { &object["webhooks"] } else { &object["spec"] };
+        if there.get(name).is_none_or(|there| !covers(&there.content, says)) {
+            let object = Box::new(object.clone());
+            plan.actions.push(Action::ApplyAdmission { kind, name: name.clone(), object });
+        }
+    }
+    for (name, written) in there.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
+        let identity = written.identity.clone();
+        plan.actions.push(Action::DeleteAdmission { kind, name: name.clone(), identity });
+    }
+}
+
+/// The entries of objects that stay, with the object's name and their place in it. One that cannot be read selects nothing.
+fn entries<'s>(scene: &'s Scene<'_>, via: Via) -> impl Iterator<Item = (&'s str, usize, &'s Sidecars)> {
+    let objects = scene.objects.iter().filter(|object| object.going.is_none() && object.held);
+    objects
+        .flat_map(|object| {
+            object.written.spec.sidecars.iter().enumerate().map(|(place, entry)| (object.name, place, entry))
+        })
+        .filter(move |(_, _, entry)| {
+            entry.via == via
+                && matcher(&entry.namespace_selector).is_ok()
+                && matcher(&entry.pod_selector).is_ok()
+        })
+}
+
+/// The configuration by which the webhook is asked: none while nobody asks for sidecars, none before it can be trusted.
+fn wanted_webhook(scene: &Scene<'_>) -> Option<Value> {
+    let bundle = scene.cluster.admission.bundle.as_deref()?;
+    let own = &scene.settings.namespace;
+    let mut asked: Vec<(LabelSelector, LabelSelector)> = Vec::new();
+    for (_, _, entry) in entries(scene, Via::Webhook) {
+        let selectors = (policy::namespaces(&entry.namespace_selector, own), entry.pod_selector.clone());
+        if !asked.contains(&selectors) {
+            asked.push(selectors);
+        }
+    }
+    if asked.len() > MOST_ENTRIES {
+        asked = vec![(policy::namespaces(&LabelSelector::default(), own), LabelSelector::default())];
+    }
+    let webhook = |(place, (namespaces, pods)): (usize, &(LabelSelector, LabelSelector))| {
+        json!({
+            "name": format!("pods-{place}.sourcepreserve.io"),
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent",
+            "reinvocationPolicy": "Never",
+            "timeoutSeconds": 2,
+            "clientConfig": {
+                "caBundle": bundle,
+                "service": {"namespace": own, "name": WEBHOOK_SERVICE, "path": "/mutate/pods", "port": 443},
+            },
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "scope": "Namespaced"}],
+            "namespaceSelector": namespaces,
+            "objectSelector": pods,
+            "matchConditions": [
+                {"name": "not-on-the-host", "expression": "!object.spec.?hostNetwork.orValue(false)"},
+                {"name": "not-injected", "expression": format!("!('{STATUS_ANNOTATION}' in object.metadata.?annotations.orValue({{}}))")},
+            ],
+        })
+    };
+    let webhooks: Vec<Value> = asked.iter().enumerate().map(webhook).collect();
+    (!webhooks.is_empty()).then(|| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": POD_WEBHOOK_CONFIGURATION, "labels": labels()},
+            "webhooks": webhooks,
+        })
+    })
+}
+
+/// By name: a policy and its binding for each entry that asks for one, where there can be such.
+fn wanted_policies(scene: &Scene<'_>) -> Vec<((String, Value), (String, Value))> {
+    if !scene.cluster.admission.serves_policies {
+        return Vec::new();
+    }
+    entries(scene, Via::Policy)
+        .map(|(object, place, entry)| {
+            let name = policy_name(object, place);
+            let mut policy = policy::policy(&name, entry, &scene.settings.namespace);
+            let mut binding = policy::binding(&name);
+            for object in [&mut policy, &mut binding] {
+                object["metadata"]["labels"] = labels();
+            }
+            ((name.clone(), policy), (name, binding))
+        })
+        .collect()
+}
+
+fn policy_name(object: &str, place: usize) -> String {
+    format!("sourcepreserve.{object}.{place}")
+}
+
+/// Whether a policy is of an object. The name of an object may have dots, so that one may begin like another.
+fn is_policy_of(object: &str, name: &str) -> bool {
+    let place =
+        name.strip_prefix("sourcepreserve.").and_then(|rest| rest.strip_prefix(object)?.strip_prefix('.'));
+    place.is_some_and(|place| place.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn labels() -> Value {
+    json!({NAME_LABEL: OPERATOR_FIELD_MANAGER, "app.kubernetes.io/part-of": "ingress-source-preserve"})
+}
+
+/// How the pods stand that an object asks for.
+pub(super) fn count(scene: &Scene<'_>, object: &Object<'_>) -> Option<SidecarStatus> {
+    if object.written.spec.sidecars.is_empty() || object.going.is_some() {
+        return None;
+    }
+    let rules = Rules::new([object.written], scene.settings.namespace.clone());
+    let (mut matching, mut consistent) = (0, 0);
+    let mut owners: BTreeMap<(&str, &str, &str), u32> = BTreeMap::new();
+    for (name, labels) in &scene.cluster.namespaces {
+        let namespace = Namespace { name, labels };
+        if !rules.reaches(namespace) {
+            continue;
+        }
+        let of_namespace = scene.cluster.sidecars.range(Key::new(name.clone(), "")..);
+        for (key, pod) in of_namespace.take_while(|(key, _)| key.namespace == *name) {
+            match rules.effect(namespace, &pod.labels, &pod.annotations, &pod.sidecar) {
+                None => continue,
+                Some(Effect::Consistent) => consistent += 1,
+                Some(Effect::Stale) => {
+                    *owners.entry((&key.namespace, &pod.owner.0, &pod.owner.1)).or_default() += 1;
+                }
+            }
+            matching += 1;
+        }
+    }
+    let mut restart: Vec<StaleOwner> = owners
+        .into_iter()
+        .map(|((namespace, kind, name), pods)| StaleOwner {
+            namespace: namespace.to_owned(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            pods,
+        })
+        .collect();
+    restart.sort_by_key(|owner| std::cmp::Reverse(owner.pods));
+    restart.truncate(MOST_OWNERS);
+    Some(SidecarStatus { matching, consistent, stale: matching - consistent, restart })
+}
+
+/// The condition: whether it holds, why in a word, and in a sentence. None: nothing is asked of pods.
+pub(super) fn said(
+    scene: &Scene<'_>,
+    object: &Object<'_>,
+    status: Option<&SidecarStatus>,
+) -> Option<(bool, &'static str, String)> {
+    let status = status?;
+    let admission = &scene.cluster.admission;
+    let asks = |via: Via| object.written.spec.sidecars.iter().any(|entry| entry.via == via);
+    Some(if asks(Via::Policy) && !admission.serves_policies {
+        let message = "spec.sidecars: via Policy needs MutatingAdmissionPolicy, which this API server does not serve (Kubernetes 1.36 does); use via Webhook";
+        (false, "PolicyUnavailable", message.to_owned())
+    } else if asks(Via::Webhook) && admission.bundle.is_none() {
+        let message = "the webhook has not published its certificate authority yet, so new pods stay as they are; see that its Deployment is installed and ready";
+        (false, "WebhookUnavailable", message.to_owned())
+    } else if let Some(first) = status.restart.first() {
+        (
+            false,
+            "Stale",
+            format!(
+                "{} of {} pods have to be created anew: {}",
+                status.stale,
+                status.matching,
+                remedy(first)
+            ),
+        )
+    } else {
+        (true, "Consistent", format!("all {} pods hand the client address on", status.matching))
+    })
+}
+
+/// What is said when more has to be restarted than before.
+pub(super) fn notice(
+    before: Option<&SidecarStatus>,
+    now: Option<&SidecarStatus>,
+) -> Option<(&'static str, String)> {
+    let known = |owner: &StaleOwner| {
+        before.is_some_and(|before| {
+            let same = |known: &StaleOwner| {
+                (&known.namespace, &known.kind, &known.name) == (&owner.namespace, &owner.kind, &owner.name)
+            };
+            before.restart.iter().any(same)
+        })
+    };
+    let new: Vec<&StaleOwner> = now?.restart.iter().filter(|owner| !known(owner)).collect();
+    let first = new.first()?;
+    let more = if new.len() > 1 {
+        format!(" (and {} more, see status.sidecars.restart)", new.len() - 1)
+    } else {
+        String::new()
+    };
+    Some((
+        "StaleSidecars",
+        format!(
+            "pods do not hand the client address on until they are created anew: {}{more}",
+            remedy(first)
+        ),
+    ))
+}
+
+/// The command that helps.
+fn remedy(owner: &StaleOwner) -> String {
+    let StaleOwner { namespace, kind, name, .. } = owner;
+    match kind.as_str() {
+        "Deployment" | "StatefulSet" | "DaemonSet" => {
+            format!("kubectl rollout restart -n {namespace} {}/{name}", kind.to_lowercase())
+        }
+        "Pod" => format!("delete and create pod {namespace}/{name}"),
+        _ => format!("let {kind} {namespace}/{name} make its pods anew"),
+    }
+}

@@ -1,0 +1,210 @@
+//! What decides on new pods, and how pods are counted.
+
+use std::sync::Arc;
+
+use isp_api::conditions::find;
+use isp_api::preserve::SidecarStatus;
+use isp_api::sidecar::Sidecar;
+use serde_json::{Value, json};
+
+use super::world::{INGRESS, World};
+use crate::action::Action;
+use crate::cluster::{Key, SidecarPod};
+
+/// An object that is held, with these entries, on a cluster whose webhook can be trusted and whose API server has policies.
+fn world(sidecars: &Value) -> World {
+    let mut world = World::new(&[("edge", &[(INGRESS, "")]), ("work", &[])]);
+    world.cluster.admission.bundle = Some("QQ==".to_owned());
+    world.cluster.admission.serves_policies = true;
+    add(&mut world, "web", sidecars);
+    world
+}
+
+fn add(world: &mut World, name: &str, sidecars: &Value) {
+    let service = Key::new("web", name);
+    world.add_service(&service, "kubectl-create");
+    world.set_endpoints(&service, "edge", 1);
+    let spec = json!({
+        "ingressNodes": {"selector": {"matchLabels": {INGRESS: ""}}},
+        "services": [{"namespace": "web", "name": name}],
+        "sidecars": sidecars,
+    });
+    world.add_object(name, &spec);
+}
+
+fn entry(team: &str, via: &str) -> Value {
+    json!({"namespaceSelector": {"matchLabels": {"team": team}}, "via": via})
+}
+
+/// What is done about admission until nothing is left to do.
+fn story(world: &mut World) -> Vec<String> {
+    let mut told = Vec::new();
+    world.settle(|_, action| {
+        if matches!(action, Action::ApplyAdmission { .. } | Action::DeleteAdmission { .. }) {
+            told.push(action.to_string());
+        }
+    });
+    told
+}
+
+fn webhooks(world: &World) -> &Vec<Value> {
+    world.cluster.admission.webhooks["0-sourcepreserve.io"].content.as_array().unwrap()
+}
+
+fn said(world: &World) -> Option<(String, String)> {
+    let status = world.cluster.objects["web"].status.as_ref()?;
+    find(&status.conditions, "SidecarsConsistent").map(|said| (said.reason.clone(), said.message.clone()))
+}
+
+fn counted(world: &World) -> SidecarStatus {
+    world.cluster.objects["web"].status.as_ref().unwrap().sidecars.clone().unwrap()
+}
+
+#[test]
+fn nobody_is_asked_about_pods_until_an_object_wants_sidecars() {
+    let mut world = world(&json!([]));
+    assert_eq!(story(&mut world), [""; 0]);
+    assert_eq!(said(&world), None);
+    assert_eq!(world.cluster.objects["web"].status.as_ref().unwrap().sidecars, None);
+}
+
+#[test]
+fn the_webhook_is_asked_about_what_the_entries_select_and_no_more_after_the_last_of_them() {
+    let mut world = world(&json!([entry("a", "Webhook"), entry("a", "Webhook"), entry("b", "Webhook")]));
+    assert_eq!(story(&mut world), ["apply-pod-webhook mutatingwebhookconfiguration/0-sourcepreserve.io"]);
+    let asked = webhooks(&world);
+    assert_eq!(asked.len(), 2, "the same is asked once: {asked:?}");
+    assert_eq!(asked[0]["namespaceSelector"]["matchLabels"], json!({"team": "a"}));
+    let left_alone = &asked[0]["namespaceSelector"]["matchExpressions"][0];
+    assert_eq!(
+        (&left_alone["key"], &left_alone["operator"]),
+        (&json!("kubernetes.io/metadata.name"), &json!("NotIn"))
+    );
+    assert!(left_alone["values"].as_array().unwrap().contains(&json!("sourcepreserve-system")));
+    for (field, value) in
+        [("failurePolicy", "Ignore"), ("sideEffects", "None"), ("matchPolicy", "Equivalent")]
+    {
+        assert_eq!(asked[0][field], value);
+    }
+    assert_eq!(asked[0]["clientConfig"]["caBundle"], "QQ==");
+
+    add(&mut world, "other", &json!([entry("c", "Webhook")]));
+    assert_eq!(story(&mut world).len(), 1);
+    assert_eq!(webhooks(&world).len(), 3);
+    world.delete_object("web");
+    assert_eq!(story(&mut world).len(), 1);
+    assert_eq!(webhooks(&world).len(), 1, "what the other asks for stays");
+    world.delete_object("other");
+    assert_eq!(story(&mut world), ["delete-pod-webhook mutatingwebhookconfiguration/0-sourcepreserve.io"]);
+    assert!(world.cluster.objects.is_empty());
+}
+
+#[test]
+fn an_authority_that_changes_is_followed_and_without_one_nobody_is_asked() {
+    let mut world = world(&json!([entry("a", "Webhook")]));
+    world.cluster.admission.bundle = None;
+    assert_eq!(story(&mut world), [""; 0]);
+    assert_eq!(said(&world).unwrap().0, "WebhookUnavailable");
+    for bundle in ["QQ==", "Qg=="] {
+        world.cluster.admission.bundle = Some(bundle.to_owned());
+        assert_eq!(story(&mut world).len(), 1);
+        assert_eq!(webhooks(&world)[0]["clientConfig"]["caBundle"], bundle);
+    }
+    world.cluster.admission.bundle = None;
+    assert_eq!(
+        story(&mut world),
+        ["delete-pod-webhook mutatingwebhookconfiguration/0-sourcepreserve.io"],
+        "the webhook was removed"
+    );
+}
+
+#[test]
+fn many_entries_are_asked_about_as_one() {
+    let entries: Vec<Value> = (0..17).map(|team| entry(&team.to_string(), "Webhook")).collect();
+    let mut world = world(&json!(entries));
+    story(&mut world);
+    assert_eq!(webhooks(&world).len(), 1);
+    assert_eq!(webhooks(&world)[0]["namespaceSelector"]["matchLabels"], Value::Null);
+}
+
+#[test]
+fn a_policy_comes_and_goes_with_its_entry() {
+    let mut world = world(&json!([entry("a", "Webhook"), entry("b", "Policy")]));
+    let told = story(&mut world);
+    assert_eq!(
+        told,
+        [
+            "apply-pod-webhook mutatingwebhookconfiguration/0-sourcepreserve.io",
+            "apply-pod-policy mutatingadmissionpolicy/sourcepreserve.web.1",
+            "bind-pod-policy mutatingadmissionpolicybinding/sourcepreserve.web.1",
+        ]
+    );
+    world.delete_object("web");
+    assert_eq!(story(&mut world).len(), 3);
+    let admission = &world.cluster.admission;
+    assert!(admission.webhooks.is_empty() && admission.policies.is_empty() && admission.bindings.is_empty());
+    assert!(world.cluster.objects.is_empty());
+}
+
+#[test]
+fn an_api_server_without_policies_is_said() {
+    let mut world = world(&json!([entry("b", "Policy")]));
+    world.cluster.admission.serves_policies = false;
+    assert_eq!(story(&mut world), [""; 0]);
+    let (reason, message) = said(&world).unwrap();
+    assert_eq!(reason, "PolicyUnavailable");
+    assert!(message.contains("via Webhook"), "{message}");
+}
+
+fn pod(mode: &str, owner: (&str, &str)) -> SidecarPod {
+    SidecarPod {
+        labels: [("app".to_owned(), "a".to_owned())].into(),
+        annotations: [].into(),
+        sidecar: Sidecar { proxy: mode.to_owned(), rules: Some(mode.to_owned()) },
+        owner: (owner.0.to_owned(), owner.1.to_owned()),
+    }
+}
+
+#[test]
+fn pods_are_counted_and_what_has_to_be_restarted_is_named() {
+    let mut world = world(&json!([entry("a", "Webhook")]));
+    for (name, team) in [("shop", "a"), ("shop-2", "a"), ("others", "b")] {
+        world
+            .cluster
+            .namespaces
+            .insert(name.to_owned(), Arc::new([("team".to_owned(), team.to_owned())].into()));
+    }
+    for (namespace, name, mode, owner) in [
+        ("others", "x", "REDIRECT", ("Deployment", "x")),
+        ("shop", "a-1", "REDIRECT", ("Deployment", "a")),
+        ("shop", "a-2", "REDIRECT", ("Deployment", "a")),
+        ("shop", "b-1", "TPROXY", ("Deployment", "b")),
+        ("shop-2", "c-0", "REDIRECT", ("StatefulSet", "c")),
+    ] {
+        world.cluster.sidecars.insert(Key::new(namespace, name), pod(mode, owner));
+    }
+    let notices = world.plan().notices;
+    let stale: Vec<_> = notices.iter().filter(|notice| notice.reason == "StaleSidecars").collect();
+    assert_eq!(stale.len(), 1);
+    assert!(
+        stale[0].message.contains("kubectl rollout restart -n shop deployment/a"),
+        "{}",
+        stale[0].message
+    );
+
+    story(&mut world);
+    let status = counted(&world);
+    assert_eq!((status.matching, status.consistent, status.stale), (4, 1, 3));
+    let owners: Vec<_> =
+        status.restart.iter().map(|owner| (owner.kind.as_str(), owner.name.as_str(), owner.pods)).collect();
+    assert_eq!(owners, [("Deployment", "a", 2), ("StatefulSet", "c", 1)]);
+    let (reason, message) = said(&world).unwrap();
+    assert_eq!(reason, "Stale");
+    assert!(message.starts_with("3 of 4 pods"), "{message}");
+    assert!(world.plan().notices.is_empty(), "it is said once");
+
+    world.cluster.sidecars.retain(|_, pod| pod.sidecar.proxy == "TPROXY");
+    story(&mut world);
+    assert_eq!(said(&world).unwrap().0, "Consistent");
+    assert_eq!(counted(&world).restart, []);
+}

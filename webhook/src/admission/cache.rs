@@ -1,0 +1,137 @@
+//! What answers need to know: all IngressSourcePreserves, and the labels of all namespaces, each kept current by a watch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt};
+use isp_api::IngressSourcePreserve;
+use isp_api::preserve::Via;
+use isp_api::sidecar::{Labels, Rules};
+use isp_runtime::readiness::{Pending, Readiness};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::Event;
+use kube::{Api, Client, Resource, ResourceExt};
+use tokio::sync::watch;
+
+use crate::watch::{config, events};
+
+/// What is known now.
+#[derive(Debug, Default)]
+struct Known {
+    objects: BTreeMap<String, IngressSourcePreserve>,
+    rules: Arc<Rules>,
+    namespaces: BTreeMap<String, Arc<Labels>>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    own_namespace: String,
+    known: watch::Sender<Known>,
+}
+
+impl Cache {
+    pub(crate) fn new(own_namespace: String) -> Self {
+        Self { own_namespace, known: watch::Sender::default() }
+    }
+
+    /// What the objects ask of pods.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.known.borrow().rules.clone()
+    }
+
+    /// The labels of a namespace.
+    pub(crate) fn labels(&self, namespace: &str) -> Option<Arc<Labels>> {
+        self.known.borrow().namespaces.get(namespace).cloned()
+    }
+
+    /// All objects.
+    pub(crate) fn objects(&self) -> Vec<IngressSourcePreserve> {
+        self.known.borrow().objects.values().cloned().collect()
+    }
+
+    /// All namespaces with their labels.
+    pub(crate) fn namespaces(&self) -> Vec<(String, Labels)> {
+        let known = self.known.borrow();
+        known.namespaces.iter().map(|(name, labels)| (name.clone(), Labels::clone(labels))).collect()
+    }
+
+    /// Watches, for ever. What is not known yet is waited for from now on.
+    pub(crate) fn run(
+        self: Arc<Self>,
+        client: Client,
+        readiness: &Readiness,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let pending = (readiness.register("objects"), readiness.register("namespaces"));
+        self.watch(client, pending)
+    }
+
+    async fn watch(self: Arc<Self>, client: Client, (objects, namespaces): (Pending, Pending)) {
+        let of_objects = events::<IngressSourcePreserve>(Api::all(client.clone()), config());
+        let of_namespaces = events::<PartialObjectMeta<Namespace>>(Api::all(client), config());
+        tokio::join!(
+            follow(of_objects, objects, slim, |all| self.take_objects(all)),
+            follow(of_namespaces, namespaces, labels, |all| self.take_namespaces(all)),
+        );
+    }
+
+    pub(crate) fn take_objects(&self, objects: &BTreeMap<String, IngressSourcePreserve>) {
+        let rules = Rules::new(objects.values(), self.own_namespace.clone()).via(Via::Webhook);
+        self.known.send_modify(|known| {
+            known.objects.clone_from(objects);
+            known.rules = Arc::new(rules);
+        });
+    }
+
+    pub(crate) fn take_namespaces(&self, namespaces: &BTreeMap<String, Arc<Labels>>) {
+        self.known.send_modify(|known| known.namespaces.clone_from(namespaces));
+    }
+}
+
+/// What of an object matters here: what it asks for.
+fn slim(mut object: IngressSourcePreserve) -> IngressSourcePreserve {
+    object.metadata.managed_fields = None;
+    object.metadata.annotations = None;
+    object.status = None;
+    object
+}
+
+fn labels(namespace: PartialObjectMeta<Namespace>) -> Arc<Labels> {
+    Arc::new(namespace.metadata.labels.unwrap_or_default())
+}
+
+/// Folds events into all that there is, and hands that on after each, but not while it is read for the first time or anew.
+async fn follow<K: Resource, V>(
+    events: impl Stream<Item = Event<K>>,
+    pending: Pending,
+    keep: impl Fn(K) -> V,
+    take: impl Fn(&BTreeMap<String, V>),
+) {
+    let mut events = std::pin::pin!(events);
+    let (mut all, mut reading) = (BTreeMap::new(), BTreeMap::new());
+    let mut pending = Some(pending);
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Init => {
+                reading.clear();
+                continue;
+            }
+            Event::InitApply(object) => {
+                reading.insert(object.name_any(), keep(object));
+                continue;
+            }
+            Event::InitDone => {
+                all = std::mem::take(&mut reading);
+                drop(pending.take());
+            }
+            Event::Apply(object) => {
+                all.insert(object.name_any(), keep(object));
+            }
+            Event::Delete(object) => {
+                all.remove(&object.name_any());
+            }
+        }
+        take(&all);
+    }
+}

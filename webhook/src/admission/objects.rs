@@ -1,0 +1,168 @@
+//! What is answered about an IngressSourcePreserve: what its schema cannot know, because it needs other objects. Pure.
+
+use isp_api::IngressSourcePreserve;
+use isp_api::preserve::{DeletionPolicy, TrafficPolicy};
+use isp_api::selector::matcher;
+use isp_api::sidecar::Labels;
+use isp_api::validate::{Conflict, NodeIdentity, ServiceIdentity, conflicts};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::ResourceExt;
+use kube::core::SelectorExt;
+
+use super::review::{Answer, BadReview, Operation, Request};
+
+/// What there is in the cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// All objects, the reviewed one as it was.
+    pub(crate) objects: Vec<IngressSourcePreserve>,
+    /// The Services of the namespaces that the objects name: namespace, name, labels.
+    pub(crate) services: Vec<(String, String, Labels)>,
+    /// Nodes: name, labels.
+    pub(crate) nodes: Vec<(String, Labels)>,
+    /// Labels of namespaces, by name.
+    pub(crate) namespaces: Vec<(String, Labels)>,
+}
+
+/// The answer, and a word for what it is.
+pub(crate) fn answer(
+    request: Request<IngressSourcePreserve>,
+    facts: &Facts,
+) -> Result<(Answer, &'static str), BadReview> {
+    let Request { uid, operation, sub_resource, object, old_object, .. } = request;
+    if sub_resource.is_some_and(|part| !part.is_empty()) {
+        return Ok((Answer::allow(uid), "Allowed"));
+    }
+    let (answer, word) = match operation {
+        Operation::Connect => (Answer::allow(uid), "Allowed"),
+        Operation::Delete => {
+            // Deletions of many objects come without the object in old API servers; then nothing is known to warn of.
+            let warnings = old_object.as_ref().map(on_deletion).unwrap_or_default();
+            let word = if warnings.is_empty() { "Allowed" } else { "Warned" };
+            (Answer::allow(uid).with_warnings(warnings), word)
+        }
+        Operation::Create | Operation::Update => {
+            let object = object.ok_or(BadReview::NoObject("object", operation))?;
+            on_change(uid, &object, old_object.as_ref(), facts)
+        }
+    };
+    Ok((answer, word))
+}
+
+fn on_change(
+    uid: String,
+    object: &IngressSourcePreserve,
+    old: Option<&IngressSourcePreserve>,
+    facts: &Facts,
+) -> (Answer, &'static str) {
+    // An object on its way out must reach its end, and a change of metadata is no claim.
+    if object.metadata.deletion_timestamp.is_some() || old.is_some_and(|old| old.spec == object.spec) {
+        return (Answer::allow(uid), "Allowed");
+    }
+    let before: Vec<Conflict> = old.map(|old| conflicts_of(old, facts)).unwrap_or_default();
+    let (known, new): (Vec<_>, Vec<_>) =
+        conflicts_of(object, facts).into_iter().partition(|conflict| before.contains(conflict));
+    if !new.is_empty() {
+        let message: Vec<String> = new.iter().map(ToString::to_string).collect();
+        return (Answer::deny(uid, message.join("; ")), "Denied");
+    }
+    let warnings: Vec<String> =
+        known.iter().map(ToString::to_string).chain(selects_nothing(object, facts)).collect();
+    let word = if warnings.is_empty() { "Allowed" } else { "Warned" };
+    (Answer::allow(uid).with_warnings(warnings), word)
+}
+
+/// The conflicts that this object has a part in, as the newer one or, if it grew into another's claim, as the older.
+fn conflicts_of(object: &IngressSourcePreserve, facts: &Facts) -> Vec<Conflict> {
+    let name = object.name_any();
+    let others = facts.objects.iter().filter(|other| other.name_any() != name);
+    let services: Vec<ServiceIdentity<'_>> = facts
+        .services
+        .iter()
+        .map(|(namespace, name, labels)| ServiceIdentity { namespace, name, labels })
+        .collect();
+    let nodes: Vec<NodeIdentity<'_>> =
+        facts.nodes.iter().map(|(name, labels)| NodeIdentity { name, labels }).collect();
+    let all = conflicts(others.chain([object]), &services, &nodes);
+    all.into_iter().filter(|conflict| conflict.object == name || conflict.older == name).collect()
+}
+
+/// Selectors that are right and select nothing yet.
+fn selects_nothing(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let ingress = &object.spec.ingress_nodes.selector;
+    if !any_matches(ingress, facts.nodes.iter().map(|(_, labels)| labels)) {
+        warnings.push(
+            "spec.ingressNodes.selector selects no node: nothing is changed until there is one. Label the nodes that the ingress \
+             runs on, or correct the selector."
+                .to_owned(),
+        );
+    }
+    for (index, target) in object.spec.services.iter().enumerate() {
+        let field = format!("spec.services[{index}]");
+        let mut there = facts.services.iter().filter(|(namespace, ..)| *namespace == target.namespace);
+        if let Some(name) = &target.name {
+            if !there.any(|(_, service, _)| service == name) {
+                warnings.push(format!(
+                    "{field}: there is no Service {name:?} in namespace {:?} yet. Create it, or correct the name.",
+                    target.namespace
+                ));
+            }
+        } else if let Some(selector) = &target.selector
+            && !any_matches(selector, there.map(|(_, _, labels)| labels))
+        {
+            warnings.push(format!(
+                "{field}.selector selects no Service in namespace {:?} yet. Label one, or correct the selector.",
+                target.namespace
+            ));
+        }
+    }
+    for (index, entry) in object.spec.sidecars.iter().enumerate() {
+        if !any_matches(&entry.namespace_selector, facts.namespaces.iter().map(|(_, labels)| labels)) {
+            warnings.push(format!(
+                "spec.sidecars[{index}].namespaceSelector selects no namespace yet. Label one, or correct the selector."
+            ));
+        }
+    }
+    warnings
+}
+
+/// Whether a selector selects any. One that cannot be read is the schema's to refuse.
+fn any_matches<'a>(selector: &LabelSelector, mut all: impl Iterator<Item = &'a Labels>) -> bool {
+    matcher(selector).map_or(true, |matcher| all.any(|labels| matcher.matches(labels)))
+}
+
+/// What would go dark when the object goes.
+fn on_deletion(object: &IngressSourcePreserve) -> Vec<String> {
+    let Some(status) = &object.status else { return Vec::new() };
+    let retains = object.spec.deletion_policy == DeletionPolicy::Retain;
+    let dark = |service: &&isp_api::preserve::ServiceStatus| {
+        let was_local = service
+            .original
+            .as_ref()
+            .is_some_and(|original| original.external_traffic_policy == TrafficPolicy::Local);
+        if retains { service.ingress_endpoints == 0 } else { was_local }
+    };
+    let names: Vec<String> = status
+        .services
+        .iter()
+        .filter(dark)
+        .map(|service| format!("{}/{}", service.namespace, service.name))
+        .collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let names = names.join(", ");
+    vec![if retains {
+        format!(
+            "spec.deletionPolicy is Retain, and {names} stays at externalTrafficPolicy Local without a ready endpoint on an ingress \
+             node: nothing answers at its external addresses, and nothing watches it any more. Bring an endpoint to an ingress node, or \
+             set spec.deletionPolicy to Restore first."
+        )
+    } else {
+        format!(
+            "{names} had externalTrafficPolicy Local before, and keeps it: without the agents, nodes that have no endpoint drop what is \
+             sent to its external addresses from there. Set the policy to Cluster, or spec.deletionPolicy to Retain, first."
+        )
+    }]
+}

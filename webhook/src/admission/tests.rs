@@ -1,0 +1,376 @@
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use isp_api::sidecar::Rules;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::objects::{self, Facts};
+use super::pods::{PodReview, Question};
+use super::review::{self, BadReview};
+use super::*;
+
+fn object(name: &str, services: &Value, sidecars: &Value) -> IngressSourcePreserve {
+    serde_json::from_value(json!({
+        "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourcePreserve",
+        "metadata": {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "ingressNodes": {"selector": {"matchLabels": {"ingress": "yes"}}},
+            "services": services,
+            "sidecars": sidecars,
+        },
+    }))
+    .unwrap()
+}
+
+fn rules() -> Rules {
+    let sidecars = json!([{"namespaceSelector": {"matchLabels": {"team": "shop"}}}]);
+    let services = json!([{"namespace": "shop", "name": "gateway"}]);
+    Rules::new([&object("shop", &services, &sidecars)], "sourcepreserve-system")
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn review(request: &Value) -> Vec<u8> {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+        .to_string()
+        .into_bytes()
+}
+
+fn about_pod(request: &Value) -> Result<(Value, &'static str), BadReview> {
+    let namespace = labels(&[("team", "shop"), ("istio-injection", "enabled")]);
+    let (answer, outcome) = match Question::new(review::read::<PodReview>(&review(request))?)? {
+        Ok(question) => question.answer(&rules(), &namespace),
+        Err(answer) => (answer, "NotAsked"),
+    };
+    Ok((serde_json::to_value(answer).unwrap(), outcome))
+}
+
+fn patch(answer: &Value) -> Value {
+    assert_eq!(answer["response"]["patchType"], "JSONPatch", "{answer}");
+    let patch = STANDARD.decode(answer["response"]["patch"].as_str().unwrap()).unwrap();
+    serde_json::from_slice(&patch).unwrap()
+}
+
+#[test]
+fn the_annotation_is_added_whether_there_are_others_or_none() {
+    let pod = |metadata: Value| json!({"uid": "1", "operation": "CREATE", "namespace": "shop", "object": {"metadata": metadata, "spec": {}}});
+    for none in [json!({}), json!({"annotations": null}), json!({"labels": null, "name": "p"})] {
+        let (answer, outcome) = about_pod(&pod(none)).unwrap();
+        assert_eq!(outcome, "Set");
+        assert_eq!(answer["response"]["uid"], "1");
+        assert_eq!(
+            patch(&answer),
+            json!([{"op": "add", "path": "/metadata/annotations", "value": {"sidecar.istio.io/interceptionMode": "TPROXY"}}])
+        );
+    }
+    for some in [json!({"annotations": {}}), json!({"annotations": {"a": "b"}})] {
+        let (answer, _) = about_pod(&pod(some)).unwrap();
+        assert_eq!(
+            patch(&answer),
+            json!([{"op": "add", "path": "/metadata/annotations/sidecar.istio.io~1interceptionMode", "value": "TPROXY"}])
+        );
+    }
+}
+
+#[test]
+fn a_pod_that_is_left_alone_is_allowed_as_it_is_with_a_warning_where_its_author_should_hear_one() {
+    let chosen =
+        json!({"metadata": {"annotations": {"sidecar.istio.io/interceptionMode": "REDIRECT"}}, "spec": {}});
+    let request = json!({"uid": "2", "operation": "CREATE", "namespace": "shop", "object": chosen});
+    let (answer, outcome) = about_pod(&request).unwrap();
+    assert_eq!(outcome, "Chosen");
+    assert_eq!(answer["response"]["allowed"], true);
+    assert_eq!(answer["response"]["patch"], Value::Null);
+    assert_eq!(answer["response"]["warnings"].as_array().unwrap().len(), 1);
+
+    for asked_in_vain in [
+        json!({"uid": "3", "operation": "UPDATE", "namespace": "shop", "object": {}}),
+        json!({"uid": "3", "operation": "CREATE", "namespace": "shop", "subResource": "ephemeralcontainers", "object": {}}),
+        json!({"uid": "3", "operation": "CONNECT", "namespace": "shop", "subResource": "exec"}),
+        json!({"uid": "3", "operation": "CREATE", "object": {}}),
+    ] {
+        let (answer, outcome) = about_pod(&asked_in_vain).unwrap();
+        assert_eq!((outcome, &answer["response"]), ("NotAsked", &json!({"uid": "3", "allowed": true})));
+    }
+}
+
+#[test]
+fn what_is_no_review_is_refused_with_the_field_that_is_wrong() {
+    for (body, says) in [
+        ("", "EOF"),
+        ("{", "EOF"),
+        ("[]", "invalid"),
+        (
+            r#"{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":null}"#,
+            "admission.k8s.io/v1beta1",
+        ),
+        (r#"{"apiVersion":"v1","kind":"Pod"}"#, "Pod"),
+        (r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#, "request"),
+        (
+            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"","operation":"CREATE"}}"#,
+            "request.uid",
+        ),
+        (
+            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"EAT"}}"#,
+            "EAT",
+        ),
+        (
+            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","namespace":"a"}}"#,
+            "request.object",
+        ),
+        (
+            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","object":{"metadata":{"labels":{"a":1}}}}}"#,
+            "integer",
+        ),
+    ] {
+        let error = match review::read::<PodReview>(body.as_bytes()) {
+            Ok(request) => Question::new(request).unwrap_err(),
+            Err(error) => error,
+        };
+        assert!(error.to_string().contains(says), "{body}: {error}");
+    }
+}
+
+fn facts() -> Facts {
+    let older = object("older", &json!([{"namespace": "shop", "name": "gateway"}]), &json!([]));
+    Facts {
+        objects: vec![older],
+        services: vec![
+            ("shop".to_owned(), "gateway".to_owned(), labels(&[("expose", "yes")])),
+            ("shop".to_owned(), "other".to_owned(), labels(&[])),
+        ],
+        nodes: vec![("a".to_owned(), labels(&[("ingress", "yes")])), ("b".to_owned(), labels(&[]))],
+        namespaces: vec![("shop".to_owned(), labels(&[("team", "shop")]))],
+    }
+}
+
+fn judge(
+    operation: &str,
+    object: Option<&IngressSourcePreserve>,
+    old: Option<&IngressSourcePreserve>,
+) -> (Value, &'static str) {
+    let request = json!({"uid": "1", "operation": operation, "object": object, "oldObject": old});
+    let request = review::read(&review(&request)).unwrap();
+    let (answer, outcome) = objects::answer(request, &facts()).unwrap();
+    (serde_json::to_value(answer).unwrap()["response"].take(), outcome)
+}
+
+/// An object that is as it should be.
+fn fine() -> IngressSourcePreserve {
+    let mut fine = object(
+        "newer",
+        &json!([{"namespace": "shop", "name": "other"}]),
+        &json!([{"namespaceSelector": {"matchLabels": {"team": "shop"}}}]),
+    );
+    fine.metadata.creation_timestamp = None;
+    fine
+}
+
+#[test]
+fn an_object_that_claims_what_another_has_is_refused() {
+    assert_eq!(judge("CREATE", Some(&fine()), None).1, "Allowed");
+    let mut claims = fine();
+    claims.spec.services =
+        object("x", &json!([{"namespace": "shop", "name": "gateway"}]), &json!([])).spec.services;
+    let (response, outcome) = judge("CREATE", Some(&claims), None);
+    assert_eq!((outcome, &response["allowed"]), ("Denied", &json!(false)));
+    let message = response["status"]["message"].as_str().unwrap();
+    for part in ["spec.services", "shop/gateway", "older"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(judge("UPDATE", Some(&claims), Some(&fine())).1, "Denied", "grown into it");
+}
+
+#[test]
+fn what_is_in_conflict_already_can_still_be_changed_and_ended() {
+    let mut before = fine();
+    before.spec.services =
+        object("x", &json!([{"namespace": "shop", "name": "gateway"}]), &json!([])).spec.services;
+    let mut after = before.clone();
+    after.metadata.finalizers = Some(vec!["sourcepreserve.io/restore".to_owned()]);
+    assert_eq!(judge("UPDATE", Some(&after), Some(&before)).1, "Allowed", "its claims stay");
+    after.spec.rollout.paused = true;
+    let (response, outcome) = judge("UPDATE", Some(&after), Some(&before));
+    assert_eq!((outcome, &response["allowed"]), ("Warned", &json!(true)));
+    after.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+    assert_eq!(judge("UPDATE", Some(&after), Some(&fine())).1, "Allowed", "on its way out");
+}
+
+#[test]
+fn selectors_that_select_nothing_yet_are_warned_of_field_by_field() {
+    let mut lost = object(
+        "newer",
+        &json!([
+            {"namespace": "shop", "name": "typo"},
+            {"namespace": "shop", "selector": {"matchLabels": {"expose": "no"}}},
+            {"namespace": "shop", "name": "other"},
+        ]),
+        &json!([{"namespaceSelector": {"matchLabels": {"team": "nobody"}}}]),
+    );
+    lost.spec.ingress_nodes =
+        serde_json::from_value(json!({"selector": {"matchLabels": {"ingress": "no"}}})).unwrap();
+    let (response, outcome) = judge("CREATE", Some(&lost), None);
+    assert_eq!((outcome, &response["allowed"]), ("Warned", &json!(true)));
+    let warnings = response["warnings"].as_array().unwrap();
+    let fields = [
+        "spec.ingressNodes.selector",
+        "spec.services[0]",
+        "spec.services[1].selector",
+        "spec.sidecars[0].namespaceSelector",
+    ];
+    assert_eq!(warnings.len(), fields.len(), "{warnings:?}");
+    for (warning, field) in warnings.iter().zip(fields) {
+        assert!(warning.as_str().unwrap().starts_with(field), "{warning}");
+    }
+}
+
+#[test]
+fn a_deletion_that_would_leave_a_service_dark_is_warned_of() {
+    let with_status = |policy: &str, original: &str, endpoints: u32| {
+        let mut object = serde_json::to_value(fine()).unwrap();
+        object["spec"]["deletionPolicy"] = json!(policy);
+        object["status"] = json!({"services": [{
+            "namespace": "shop", "name": "other", "original": {"externalTrafficPolicy": original},
+            "ingressEndpoints": endpoints, "state": "Preserved",
+        }]});
+        serde_json::from_value::<IngressSourcePreserve>(object).unwrap()
+    };
+    for (policy, original, endpoints, outcome) in [
+        ("Restore", "Cluster", 1, "Allowed"),
+        ("Restore", "Cluster", 0, "Allowed"),
+        ("Restore", "Local", 1, "Warned"),
+        ("Retain", "Cluster", 1, "Allowed"),
+        ("Retain", "Cluster", 0, "Warned"),
+    ] {
+        let (response, found) = judge("DELETE", None, Some(&with_status(policy, original, endpoints)));
+        assert_eq!((found, &response["allowed"]), (outcome, &json!(true)), "{policy} {original} {endpoints}");
+    }
+    assert_eq!(judge("DELETE", None, None).1, "Allowed");
+}
+
+#[test]
+fn a_cache_knows_what_it_was_told_last() {
+    let cache = Cache::new("sourcepreserve-system".to_owned());
+    assert!(cache.rules().is_empty());
+    let by_policy = json!([{"namespaceSelector": {"matchLabels": {"team": "shop"}}, "via": "Policy"}]);
+    let services = json!([{"namespace": "shop", "name": "gateway"}]);
+    let take = |object: &IngressSourcePreserve| {
+        cache.take_objects(&BTreeMap::from([("shop".to_owned(), object.clone())]))
+    };
+    take(&object("shop", &services, &by_policy));
+    assert!(cache.rules().is_empty(), "the API server does that itself");
+    take(&fine());
+    assert!(!cache.rules().is_empty());
+    cache.take_namespaces(&BTreeMap::from([("shop".to_owned(), Arc::new(labels(&[("team", "shop")])))]));
+    assert_eq!(cache.labels("shop").as_deref(), Some(&labels(&[("team", "shop")])));
+    assert_eq!(cache.labels("other"), None);
+}
+
+/// JSON that comes close to a review, and sometimes is one.
+fn reviews() -> impl Strategy<Value = Vec<u8>> {
+    let word = prop_oneof![
+        Just("shop"),
+        Just("CREATE"),
+        Just("UPDATE"),
+        Just("TPROXY"),
+        Just("sidecar.istio.io/inject"),
+        Just("true"),
+        Just("")
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        word.prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    let value = leaf.prop_recursive(4, 24, 4, |inner| {
+        let key = prop_oneof![
+            Just("metadata".to_owned()),
+            Just("labels".to_owned()),
+            Just("annotations".to_owned()),
+            Just("spec".to_owned()),
+            Just("hostNetwork".to_owned()),
+            Just("name".to_owned()),
+            ".{0,8}"
+        ];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(key, inner, 0..5)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    });
+    let field = |name: &'static str, usual: Value, value: BoxedStrategy<Value>| {
+        prop_oneof![6 => Just(Some(usual)), 2 => value.prop_map(Some), 1 => Just(None)]
+            .prop_map(move |value| (name, value))
+    };
+    let value = value.boxed();
+    let usual = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": []}});
+    let request = (
+        field("uid", json!("1"), value.clone()),
+        field("operation", json!("CREATE"), value.clone()),
+        field("namespace", json!("shop"), value.clone()),
+        field("object", usual, value.clone()),
+        field("oldObject", Value::Null, value.clone()),
+        field("subResource", Value::Null, value),
+    );
+    (request, any::<prop::sample::Index>(), any::<u8>(), 0..4_u8).prop_map(
+        |((a, b, c, d, e, f), at, byte, damage)| {
+            let fields =
+                [a, b, c, d, e, f].into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            let mut bytes = review(&Value::Object(fields.collect()));
+            match damage {
+                0 => bytes.truncate(at.index(bytes.len())),
+                1 => {
+                    let index = at.index(bytes.len());
+                    bytes[index] = byte;
+                }
+                _ => {}
+            }
+            bytes
+        },
+    )
+}
+
+fn cases() -> u32 {
+    std::env::var("ISP_REVIEW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(5_000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever comes is answered or refused with a reason; what is answered echoes the question and is never a no.
+    #[test]
+    fn any_review_of_a_pod_is_answered_or_refused(body in reviews()) {
+        let namespace = labels(&[("team", "shop"), ("istio-injection", "enabled")]);
+        match review::read::<PodReview>(&body).and_then(Question::new) {
+            Ok(question) => {
+                let answer = match question {
+                    Ok(question) => question.answer(&rules(), &namespace).0,
+                    Err(answer) => answer,
+                };
+                prop_assert!(answer.response.allowed);
+                prop_assert!(serde_json::to_vec(&answer).is_ok());
+            }
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+
+    #[test]
+    fn any_review_of_an_object_is_answered_or_refused(body in reviews()) {
+        let facts = facts();
+        match review::read::<IngressSourcePreserve>(&body).and_then(|request| objects::answer(request, &facts)) {
+            Ok((answer, _)) => prop_assert!(serde_json::to_vec(&answer).is_ok()),
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_answered_or_refused(body in prop::collection::vec(any::<u8>(), 0..512)) {
+        prop_assert!(review::read::<PodReview>(&body).is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! An authority: a certificate that may sign others, and the key with which it does.
+
+use std::fmt;
+
+use k8s_openapi::jiff::Timestamp;
+use rcgen::{KeyPair, PublicKeyData};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use thiserror::Error;
+
+use super::lifespan::Lifespan;
+
+/// A key in PEM. It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Key(pub(crate) String);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Key(…)")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Authority {
+    pub(crate) certificate: CertificateDer<'static>,
+    pub(crate) key: Key,
+    pub(crate) lifespan: Lifespan,
+}
+
+/// Why something in a Secret is no authority.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    #[error("there is a certificate without its key, or a key without its certificate")]
+    Half,
+    #[error("the certificate cannot be read")]
+    Certificate,
+    #[error("the certificate is none of an authority")]
+    NoAuthority,
+    #[error("the key cannot be read")]
+    Key,
+    #[error("the key is that of another certificate")]
+    OtherKey,
+    #[error("it has ended, at {0}")]
+    Ended(Timestamp),
+    #[error("it begins only at {0}; is a clock wrong?")]
+    NotYet(Timestamp),
+}
+
+impl Authority {
+    pub(crate) fn read(certificate: &[u8], key: &[u8]) -> Result<Self, Unusable> {
+        let certificate = CertificateDer::from_pem_slice(certificate).map_err(|_| Unusable::Certificate)?;
+        let (_, parsed) =
+            x509_parser::parse_x509_certificate(&certificate).map_err(|_| Unusable::Certificate)?;
+        if !parsed.is_ca() {
+            return Err(Unusable::NoAuthority);
+        }
+        let key = str::from_utf8(key).map_err(|_| Unusable::Key)?;
+        let pair = KeyPair::from_pem(key).map_err(|_| Unusable::Key)?;
+        if pair.subject_public_key_info() != parsed.public_key().raw {
+            return Err(Unusable::OtherKey);
+        }
+        let validity = parsed.validity();
+        let lifespan =
+            Lifespan::from_seconds(validity.not_before.timestamp(), validity.not_after.timestamp());
+        Ok(Self { key: Key(key.to_owned()), lifespan, certificate })
+    }
+
+    /// Whether it is of use now.
+    pub(crate) fn check(&self, now: Timestamp) -> Result<(), Unusable> {
+        let Lifespan { begins, ends } = self.lifespan;
+        match () {
+            () if now < begins => Err(Unusable::NotYet(begins)),
+            () if now >= ends => Err(Unusable::Ended(ends)),
+            () => Ok(()),
+        }
+    }
+}

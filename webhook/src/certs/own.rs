@@ -1,0 +1,207 @@
+//! Certificates without anybody's help: the authorities are in a Secret that the replicas share, and each replica signs its own
+//! certificate. Whoever writes first wins; the others take what they find.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::PostParams;
+use kube::core::ObjectMeta;
+use kube::{Api, Client};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, error, info, warn};
+
+use super::desk::Desk;
+use super::stored::{self, Found};
+use super::trust::Trust;
+use super::turn::{self, Authorities, Lifetimes, Step};
+use super::{make, wait_until};
+use crate::error::plain;
+use crate::watch::{Known, One};
+
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two writes, whatever comes of them: replicas whose clocks are days apart would otherwise replace each other's authority
+/// without a pause.
+const REST: Duration = Duration::from_secs(1);
+
+pub(crate) struct OwnKeeper {
+    api: Api<Secret>,
+    name: String,
+    secret: One<Secret>,
+    lifetimes: Lifetimes,
+    /// The names that the webhook is called by.
+    names: Vec<String>,
+    desk: Desk,
+    /// No write before.
+    rests_until: Timestamp,
+    /// What was complained about last.
+    complaint: String,
+}
+
+/// What came of a write.
+enum Written {
+    Done,
+    /// Another replica was faster.
+    Lost,
+}
+
+impl OwnKeeper {
+    pub(crate) fn new(
+        client: Client,
+        (namespace, name): (&str, &str),
+        lifetimes: Lifetimes,
+        names: Vec<String>,
+        desk: Desk,
+    ) -> Self {
+        let api: Api<Secret> = Api::namespaced(client, namespace);
+        Self {
+            secret: One::new(api.clone(), name),
+            api,
+            name: name.to_owned(),
+            lifetimes,
+            names,
+            desk,
+            rests_until: Timestamp::MIN,
+            complaint: String::new(),
+        }
+    }
+
+    /// Never ends.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let wake = self.look().await;
+            tokio::select! {
+                () = self.secret.changed() => {}
+                () = sleep(wait_until(wake)) => {}
+            }
+        }
+    }
+
+    /// Serves by what is in the Secret, and takes the step that is due. When to look again.
+    async fn look(&mut self) -> Timestamp {
+        let now = Timestamp::now();
+        let secret = match self.secret.known() {
+            Known::Nothing => return Timestamp::MAX,
+            Known::Absent => None,
+            Known::There(secret) => Some(secret.clone()),
+        };
+        let found = match stored::read(secret.as_ref()) {
+            Ok(found) => found,
+            Err(foreign) => {
+                self.complain(foreign.to_string());
+                return Timestamp::MAX;
+            }
+        };
+        self.complain(complaint(&found, now));
+        let renewal = self.serve(now, &found.authorities);
+        let (due, step) = turn::due(now, &found.authorities, &self.lifetimes);
+        let due = due.max(self.rests_until);
+        if due > now {
+            return renewal.min(due);
+        }
+        self.rests_until = now + REST;
+        match self.step(now, step, secret, found.authorities).await {
+            Ok(Written::Done) => {
+                info!(?step, secret = self.name, "the authorities have changed");
+                now
+            }
+            Ok(Written::Lost) => {
+                debug!(?step, secret = self.name, "another replica was faster");
+                now
+            }
+            Err(error) => {
+                warn!(?step, secret = self.name, error, "the Secret could not be written; it is tried again");
+                self.rests_until
+            }
+        }
+    }
+
+    /// Signs a certificate if it is time to. When it will be.
+    fn serve(&mut self, now: Timestamp, authorities: &Authorities) -> Timestamp {
+        self.desk.trust(now, &authorities.trust());
+        let Some(current) = authorities.current.as_ref().filter(|current| current.check(now).is_ok()) else {
+            return Timestamp::MAX;
+        };
+        self.desk.authority_ends(current.lifespan.ends);
+        let signers = Trust::from_iter([current.certificate.clone()]);
+        let due = match self.desk.leaf() {
+            // One that ends with its authority cannot be renewed by it.
+            Some(leaf) if leaf.signers == signers && leaf.lifespan.ends >= current.lifespan.ends => {
+                Timestamp::MAX
+            }
+            Some(leaf) if leaf.signers == signers => leaf.lifespan.two_thirds(),
+            _ => self.desk.opens(now, &signers),
+        };
+        if due > now {
+            return due;
+        }
+        match make::leaf(now, self.lifetimes.leaf, &self.names, current) {
+            Ok(leaf) => self.desk.serve(leaf),
+            Err(error) => error!(%error, "no certificate to serve with; it is tried again"),
+        }
+        now + REST
+    }
+
+    async fn step(
+        &mut self,
+        now: Timestamp,
+        step: Step,
+        secret: Option<Secret>,
+        authorities: Authorities,
+    ) -> Result<Written, String> {
+        let lifetime = self.lifetimes.authority;
+        let authorities = authorities
+            .after(step, now, || make::authority(now, lifetime))
+            .map_err(|error| error.to_string())?;
+        let secret = stored::write(secret.unwrap_or_else(|| empty(&self.name)), &authorities);
+        match timeout(TIMEOUT, self.put(&secret)).await {
+            Ok(result) => result.map_err(|error| plain(&error)),
+            Err(_) => Err(format!("no answer within {TIMEOUT:?}")),
+        }
+    }
+
+    async fn put(&mut self, secret: &Secret) -> kube::Result<Written> {
+        let parameters = PostParams::default();
+        let is_new = secret.metadata.resource_version.is_none();
+        let answer = if is_new {
+            self.api.create(&parameters, secret).await
+        } else {
+            self.api.replace(&self.name, &parameters, secret).await
+        };
+        match answer {
+            Ok(secret) => {
+                self.secret.take_answer(Some(secret));
+                Ok(Written::Done)
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 || (status.code == 404 && !is_new) => {
+                let secret = self.api.get_opt(&self.name).await?;
+                self.secret.take_answer(secret);
+                Ok(Written::Lost)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says what is wrong, once.
+    fn complain(&mut self, complaint: String) {
+        if complaint != self.complaint && !complaint.is_empty() {
+            error!(secret = self.name, complaint, "the Secret of the authorities is not as it should be");
+        }
+        self.complaint = complaint;
+    }
+}
+
+/// What is of no use and will be replaced; until API servers have the new bundle they do not verify the new certificate.
+fn complaint(found: &Found, now: Timestamp) -> String {
+    let unreadable = found.unusable.iter().cloned();
+    let current = found.authorities.current.as_ref().and_then(|current| current.check(now).err());
+    let all = unreadable.chain(current.map(|why| ("ca.crt", why)));
+    let lines: Vec<_> = all.map(|(key, why)| format!("{key} is of no use and is replaced: {why}")).collect();
+    lines.join("; ")
+}
+
+fn empty(name: &str) -> Secret {
+    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+    Secret { metadata, type_: Some("Opaque".to_owned()), ..Secret::default() }
+}

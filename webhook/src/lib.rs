@@ -1,0 +1,27 @@
+//! The admission webhook: API servers ask it about pods and about IngressSourcePreserves.
+//!
+//! | module | knows |
+//! |---|---|
+//! | `admission` | what is answered |
+//! | `certs` | the authorities that the replicas share, and the certificate that this one serves with |
+//! | `bundle` | how API servers come to trust it: the `caBundle` of the configurations |
+//! | `serve` | TLS and HTTP, with a bound on everything |
+//! | `metrics` | what is counted |
+//! | `run`, `cli`, `client`, `watch`, `error` | the program, and its way to the API server |
+
+mod admission;
+mod bundle;
+mod certs;
+mod cli;
+mod client;
+mod error;
+mod metrics;
+mod run;
+mod serve;
+mod watch;
+
+pub use certs::LifetimesError;
+pub use cli::{Cli, Command, RunArgs};
+pub use client::ClientError;
+pub use run::{RunError, run};
+pub use serve::{ServeError, TlsError};

@@ -1,0 +1,65 @@
+//! One request, from its head to its answer: how long it may take, how large it may be, and how many there may be.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::DefaultBodyLimit;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::Limited;
+use hyper::body::{Body as _, Incoming};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tower_service::Service as _;
+
+use super::Limits;
+
+/// So much of a body counts as one part.
+const PART: usize = 64 * 1024;
+
+#[derive(Clone)]
+pub(super) struct Desk {
+    router: Router,
+    limits: Limits,
+    parts: Arc<Semaphore>,
+}
+
+impl Desk {
+    pub(super) fn new(router: Router, limits: Limits) -> Self {
+        let parts = Arc::new(Semaphore::new(limits.parts as usize));
+        // The limit is that of the body itself, whoever reads it.
+        Self { router: router.layer(DefaultBodyLimit::disable()), limits, parts }
+    }
+
+    pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Body> {
+        let Self { mut router, limits, parts } = self;
+        // A length that is not told may be any.
+        let length = request.body().size_hint().upper().unwrap_or(limits.body as u64);
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length <= limits.body) else {
+            let largest = limits.body;
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, format_args!("at most {largest} bytes are read"));
+        };
+        let count = u32::try_from(length.div_ceil(PART).max(1)).unwrap_or(u32::MAX).min(limits.parts);
+        let answer = async {
+            // It is never closed.
+            let _place = parts.acquire_many(count).await;
+            router.call(request.map(|body| Body::new(Limited::new(body, limits.body)))).await
+        };
+        match timeout(limits.request, answer).await {
+            Ok(Ok(answer)) => answer,
+            Err(_) => {
+                let limit = limits.request;
+                refusal(StatusCode::GATEWAY_TIMEOUT, format_args!("not answered within {limit:?}"))
+            }
+        }
+    }
+}
+
+fn refusal(status: StatusCode, why: fmt::Arguments<'_>) -> Response<Body> {
+    let mut refusal = Response::new(Body::from(format!("{why}\n")));
+    *refusal.status_mut() = status;
+    refusal.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    refusal
+}

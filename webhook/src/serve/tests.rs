@@ -1,0 +1,303 @@
+use std::path::PathBuf;
+
+use axum::body::Bytes;
+use axum::routing::{get, post};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::*;
+
+/// What is meant to happen within moments may take this long on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_mins(10);
+
+/// Everything takes as long as it likes, and there is no waiting at the end.
+const PATIENT: Limits = Limits {
+    connections: 8,
+    handshake: LONG,
+    headers: LONG,
+    request: LONG,
+    body: 200_000,
+    parts: 4,
+    idle_look: LONG,
+    linger: Duration::ZERO,
+    drain: LONG,
+};
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn authority() -> Authority {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn pair(authority: &Authority) -> (Vec<rustls::pki_types::CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["webhook".to_owned()]).unwrap();
+    let leaf = params.signed_by(&key, authority).unwrap();
+    (vec![leaf.der().clone()], PrivatePkcs8KeyDer::from(key.serialize_der()).into())
+}
+
+struct Running {
+    address: SocketAddr,
+    authority: Authority,
+    metrics: Arc<Metrics>,
+    shutdown: Shutdown,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    async fn start(limits: Limits, router: Router) -> Self {
+        Self::start_with(limits, router, None).await
+    }
+
+    async fn start_with(limits: Limits, router: Router, client_ca: Option<PathBuf>) -> Self {
+        let authority = authority();
+        let (chain, key) = pair(&authority);
+        let key = CertifiedKey::from_der(chain, key, &rustls::crypto::ring::default_provider()).unwrap();
+        let tls = tls(Arc::new(SingleCertAndKey::from(key)), client_ca.as_deref()).unwrap();
+        let metrics = Arc::new(Metrics::default());
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut server = Server::bind(any, tls, router, metrics.clone()).await.unwrap();
+        server.limits = limits;
+        let address = server.listener.local_addr().unwrap();
+        let shutdown = Shutdown::default();
+        let task = tokio::spawn(server.run(shutdown.clone()));
+        Self { address, authority, metrics, shutdown, task }
+    }
+
+    /// A connection on which one of these protocols is spoken.
+    async fn connect(
+        &self,
+        protocol: &str,
+        identity: Option<&Authority>,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.authority.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut tls = match identity.map(pair) {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => builder.with_client_auth_cert(chain, key).unwrap(),
+        };
+        tls.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let stream = TcpStream::connect(self.address).await?;
+        TlsConnector::from(Arc::new(tls)).connect(ServerName::try_from("webhook").unwrap(), stream).await
+    }
+
+    /// The status and the text of the answer to a request that is the only one on its connection.
+    async fn ask(&self, request: &str) -> String {
+        let mut stream = self.connect("http/1.1", None).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        rest(&mut stream).await
+    }
+
+    fn metrics(&self) -> String {
+        let mut registry = Registry::default();
+        self.metrics.register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        text
+    }
+
+    async fn end(self) {
+        self.shutdown.request();
+        timeout(DEADLINE, self.task).await.unwrap().unwrap();
+    }
+}
+
+/// All that comes until the other side ends. Connections that are cut have no good-bye.
+async fn rest(stream: &mut TlsStream<TcpStream>) -> String {
+    let mut text = Vec::new();
+    let read = async {
+        let mut part = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut part).await {
+            text.extend_from_slice(&part[..count]);
+        }
+    };
+    timeout(DEADLINE, read).await.unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn get_request(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: webhook\r\nConnection: close\r\n\r\n")
+}
+
+fn post_request(path: &str, body: usize) -> String {
+    let body = "x".repeat(body);
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: webhook\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+fn router() -> Router {
+    Router::new()
+        .route("/hello", get(async || "hello"))
+        .route("/length", post(async |body: Bytes| body.len().to_string()))
+        .route("/never", post(async |_: Bytes| std::future::pending::<()>().await))
+}
+
+#[tokio::test]
+async fn both_versions_of_http_are_spoken() {
+    let server = Running::start(PATIENT, router()).await;
+    let answer = server.ask(&get_request("/hello")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhello"), "{answer}");
+
+    let stream = TokioIo::new(server.connect("h2", None).await.unwrap());
+    let (mut sender, connection) =
+        conn::http2::handshake::<_, _, Full<Bytes>>(TokioExecutor::new(), stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = http::Request::post("https://webhook/length").body(Full::from(vec![0; 150_000])).unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "150000");
+    assert!(server.metrics().contains("isp_webhook_open_connections 1\n"), "{}", server.metrics());
+    server.end().await;
+    connection.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_whether_its_length_is_told_or_not() {
+    let server = Running::start(PATIENT, router()).await;
+    assert!(server.ask(&post_request("/length", 200_000)).await.ends_with("200000"));
+    let head = "POST /length HTTP/1.1\r\nHost: webhook\r\nConnection: close\r\n";
+    let told = server.ask(&format!("{head}Content-Length: 200001\r\n\r\n")).await;
+    assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("at most 200000 bytes"), "{told}");
+    let chunk = format!("186a0\r\n{}\r\n", "x".repeat(100_000));
+    let untold = format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunk}{chunk}1\r\nx\r\n0\r\n\r\n");
+    let untold = server.ask(&untold).await;
+    assert!(untold.starts_with("HTTP/1.1 413 "), "{untold}");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_request_has_its_time_and_when_there_are_too_many_the_others_wait_within_it() {
+    let limits = Limits { request: Duration::from_secs(1), ..PATIENT };
+    let server = Running::start(limits, router()).await;
+    // Three of the four parts that there are.
+    let slow = post_request("/never", 3 * 64 * 1024);
+    let (small, large) = (get_request("/hello"), post_request("/length", 2 * 64 * 1024));
+    let later = async |request| {
+        sleep(Duration::from_millis(300)).await;
+        server.ask(request).await
+    };
+    let (slow, small, large) = tokio::join!(server.ask(&slow), later(&small), later(&large));
+    assert!(slow.starts_with("HTTP/1.1 504 ") && slow.contains("within 1s"), "{slow}");
+    assert!(small.ends_with("hello"), "{small}");
+    // It gets its turn when the first one has been given up.
+    assert!(large.ends_with("131072"), "{large}");
+
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_caller_that_says_nothing_is_shown_out() {
+    let short = Duration::from_millis(200);
+    let server = Running::start(Limits { handshake: short, headers: short, ..PATIENT }, router()).await;
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    let read = timeout(DEADLINE, silent.read(&mut [0])).await.unwrap();
+    assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
+    let mut garbage = TcpStream::connect(server.address).await.unwrap();
+    garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    while timeout(DEADLINE, garbage.read(&mut [0; 64])).await.unwrap().is_ok_and(|count| count > 0) {}
+    let mut half = server.connect("http/1.1", None).await.unwrap();
+    half.write_all(b"GET /hello HTT").await.unwrap();
+    rest(&mut half).await;
+    let metrics = server.metrics();
+    for reason in ["TimedOut", "Refused"] {
+        let line = format!("isp_webhook_handshake_failures_total{{reason=\"{reason}\"}} 1\n");
+        assert!(metrics.contains(&line), "{metrics}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_nobody_uses_is_ended() {
+    let limits = Limits { idle_look: Duration::from_millis(200), ..PATIENT };
+    let server = Running::start(limits, router()).await;
+    let stream = TokioIo::new(server.connect("h2", None).await.unwrap());
+    let (sender, connection) =
+        conn::http2::handshake::<_, _, Full<Bytes>>(TokioExecutor::new(), stream).await.unwrap();
+    timeout(DEADLINE, connection).await.unwrap().unwrap();
+    assert!(sender.is_closed());
+    server.end().await;
+}
+
+#[tokio::test]
+async fn callers_wait_for_a_place() {
+    let server = Running::start(Limits { connections: 1, ..PATIENT }, router()).await;
+    let mut first = server.connect("http/1.1", None).await.unwrap();
+    let request = get_request("/hello");
+    let mut second = Box::pin(server.ask(&request));
+    assert!(timeout(Duration::from_millis(500), &mut second).await.is_err());
+    first.write_all(request.as_bytes()).await.unwrap();
+    assert!(rest(&mut first).await.ends_with("hello"));
+    drop(first);
+    assert!(timeout(DEADLINE, second).await.unwrap().ends_with("hello"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn at_the_end_calls_still_come_for_a_moment_and_none_is_cut() {
+    let begun = Arc::new(Semaphore::new(0));
+    let told = begun.clone();
+    let slow = async move || {
+        told.add_permits(1);
+        sleep(Duration::from_secs(2)).await;
+        "slow"
+    };
+    let limits = Limits { linger: Duration::from_secs(1), ..PATIENT };
+    let server = Running::start(limits, router().route("/slow", get(slow))).await;
+    let mut kept = server.connect("http/1.1", None).await.unwrap();
+    kept.write_all(b"GET /hello HTTP/1.1\r\nHost: webhook\r\n\r\n").await.unwrap();
+
+    server.shutdown.request();
+    let during = server.ask(&get_request("/hello")).await;
+    assert!(during.ends_with("hello"), "{during}");
+    let request = get_request("/slow");
+    let slow = server.ask(&request);
+    let refused = async {
+        drop(begun.acquire().await);
+        sleep(Duration::from_millis(1500)).await;
+        assert!(TcpStream::connect(server.address).await.is_err());
+    };
+    let (slow, ()) = tokio::join!(slow, refused);
+    assert!(slow.ends_with("slow"), "{slow}");
+    assert!(rest(&mut kept).await.ends_with("hello"), "a kept connection ends by itself");
+    timeout(DEADLINE, server.task).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn with_a_client_ca_only_callers_that_it_knows_are_served() {
+    let (known, unknown) = (authority(), authority());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), known.pem()).unwrap();
+    let server = Running::start_with(PATIENT, router(), Some(file.path().to_owned())).await;
+    for (identity, served) in [(Some(&known), true), (Some(&unknown), false), (None, false)] {
+        // In TLS 1.3 a client learns only later that it was turned away.
+        let mut stream = server.connect("http/1.1", identity).await.unwrap();
+        let _ = stream.write_all(get_request("/hello").as_bytes()).await;
+        assert_eq!(rest(&mut stream).await.ends_with("hello"), served);
+    }
+    server.end().await;
+
+    let nobody: Arc<dyn rustls::server::ResolvesServerCert> =
+        Arc::new(rustls::server::ResolvesServerCertUsingSni::new());
+    let missing = tls(nobody, Some("/nowhere/ca.crt".as_ref())).unwrap_err().to_string();
+    assert!(missing.contains("--client-ca /nowhere/ca.crt"), "{missing}");
+}

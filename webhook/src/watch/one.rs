@@ -1,0 +1,141 @@
+//! One object, followed by its name.
+
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use kube::runtime::watcher::Event;
+use kube::{Api, ResourceExt};
+
+use super::{Watched, events, named};
+
+/// What is known of the object.
+#[derive(Debug)]
+pub(crate) enum Known<K> {
+    /// It was not read yet.
+    Nothing,
+    /// There is no such object.
+    Absent,
+    There(K),
+}
+
+pub(crate) struct One<K> {
+    events: BoxStream<'static, Event<K>>,
+    known: Known<K>,
+    /// What a list under way has told.
+    listed: Option<K>,
+}
+
+impl<K: Watched> One<K> {
+    pub(crate) fn new(api: Api<K>, name: &str) -> Self {
+        Self { events: events(api, named(name)).boxed(), known: Known::Nothing, listed: None }
+    }
+
+    pub(crate) fn known(&self) -> &Known<K> {
+        &self.known
+    }
+
+    /// Waits for news of it. Safe to use in `select!`.
+    pub(crate) async fn changed(&mut self) {
+        loop {
+            let Some(event) = self.events.next().await else {
+                // Watches have no end.
+                return std::future::pending().await;
+            };
+            if self.fold(event) {
+                return;
+            }
+        }
+    }
+
+    /// Takes what a request was answered with, which the watch will tell later.
+    pub(crate) fn take_answer(&mut self, object: Option<K>) {
+        self.known = object.map_or(Known::Absent, Known::There);
+    }
+
+    fn fold(&mut self, event: Event<K>) -> bool {
+        match event {
+            Event::Init => {
+                self.listed = None;
+                false
+            }
+            Event::InitApply(object) => {
+                self.listed = Some(object);
+                false
+            }
+            Event::InitDone => {
+                self.known = self.listed.take().map_or(Known::Absent, Known::There);
+                true
+            }
+            Event::Apply(object) => self.unless_outdated(object, Known::There),
+            Event::Delete(object) => self.unless_outdated(object, |_| Known::Absent),
+        }
+    }
+
+    /// A watch may still tell what was before an answer that is known already.
+    fn unless_outdated(&mut self, object: K, known: impl FnOnce(K) -> Known<K>) -> bool {
+        if let Known::There(newer) = &self.known
+            && version(newer) > version(&object)
+        {
+            return false;
+        }
+        self.known = known(object);
+        true
+    }
+}
+
+/// Versions of one kind can be compared; a version that is no number is not known to be newer than any.
+fn version<K: Watched>(object: &K) -> Option<u64> {
+    object.resource_version()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Secret;
+    use kube::core::ObjectMeta;
+
+    use super::*;
+
+    fn secret(version: &str) -> Secret {
+        let metadata = ObjectMeta { resource_version: Some(version.to_owned()), ..ObjectMeta::default() };
+        Secret { metadata, ..Secret::default() }
+    }
+
+    fn one() -> One<Secret> {
+        One { events: futures_util::stream::pending().boxed(), known: Known::Nothing, listed: None }
+    }
+
+    fn seen(one: &One<Secret>) -> String {
+        match one.known() {
+            Known::Nothing => "nothing".to_owned(),
+            Known::Absent => "absent".to_owned(),
+            Known::There(object) => object.resource_version().unwrap(),
+        }
+    }
+
+    #[test]
+    fn nothing_is_known_before_the_list_has_ended() {
+        let mut one = one();
+        for event in [Event::Init, Event::InitApply(secret("3"))] {
+            assert!(!one.fold(event));
+            assert_eq!(seen(&one), "nothing");
+        }
+        assert!(one.fold(Event::InitDone));
+        assert_eq!(seen(&one), "3");
+        assert!(!one.fold(Event::Init));
+        assert!(one.fold(Event::InitDone));
+        assert_eq!(seen(&one), "absent", "a list without it");
+    }
+
+    #[test]
+    fn what_a_watch_tells_of_earlier_times_is_not_heard() {
+        let mut one = one();
+        one.take_answer(Some(secret("10")));
+        assert!(!one.fold(Event::Apply(secret("9"))));
+        assert!(!one.fold(Event::Delete(secret("9"))));
+        assert_eq!(seen(&one), "10");
+        assert!(one.fold(Event::Apply(secret("10"))));
+        assert!(one.fold(Event::Delete(secret("11"))));
+        assert_eq!(seen(&one), "absent");
+        assert!(one.fold(Event::Apply(secret("12"))));
+        assert_eq!(seen(&one), "12");
+    }
+}

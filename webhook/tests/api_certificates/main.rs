@@ -1,0 +1,10 @@
+//! The webhook's certificates on a real API server: replicas as processes, and a caller that verifies them as an API server does.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod bundle;
+mod caller;
+mod cert_manager;
+mod harness;
+mod replicas;
+mod rotation;

@@ -1,0 +1,95 @@
+//! Replicas that share a Secret.
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use crate::caller::{call, certificates};
+use crate::harness::{Cluster, Replica, SECRET, SERVER, until};
+
+async fn both_verify(cluster: &Cluster, replicas: &[Replica]) -> bool {
+    let bundles = cluster.bundles().await;
+    let mut all = true;
+    for replica in replicas {
+        for bundle in &bundles {
+            all &= call(replica.address, bundle).await.is_ok();
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn two_that_start_at_the_same_instant_have_one_authority_and_one_that_is_spoilt_is_replaced() {
+    let cluster = Cluster::start().await;
+    cluster.make_configuration_for_pods().await;
+    let replicas = [Replica::start(&cluster, &["--overlap=3s"]), Replica::start(&cluster, &["--overlap=3s"])];
+    for replica in &replicas {
+        replica.wait_ready().await;
+    }
+    until("both verify", async || both_verify(&cluster, &replicas).await).await;
+    let authority = cluster.stored("ca.crt").await;
+    for bundle in cluster.bundles().await {
+        assert_eq!(certificates(&bundle), certificates(authority.as_bytes()), "the bundle is that one alone");
+    }
+    let served = call(replicas[0].address, authority.as_bytes()).await.unwrap();
+    assert_ne!(Ok(served), call(replicas[1].address, authority.as_bytes()).await, "each has its own");
+    let ends = replicas[0].metric("isp_webhook_certificate_expiry_seconds{certificate=\"Leaf\"}").unwrap();
+    let authority_ends =
+        replicas[0].metric("isp_webhook_certificate_expiry_seconds{certificate=\"Authority\"}");
+    assert!(ends > 1.7e9 && authority_ends.unwrap() > ends + 300.0 * 86400.0);
+
+    // An API server's own TLS is that of Go, and so is kubectl's.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &authority).unwrap();
+    let address = format!("--server=https://{}", replicas[0].address);
+    let authority_file = format!("--certificate-authority={}", file.path().display());
+    let name = format!("--tls-server-name={SERVER}");
+    let text = cluster.kubectl_error(&["get", "--raw=/nothing", &address, &authority_file, &name]).await;
+    assert!(text.contains("NotFound") || text.contains("could not find"), "{text}");
+
+    // A key that does not fit.
+    let spoilt = json!({"stringData": {"ca.key": "garbage", "note": "of somebody else's"}});
+    cluster.secrets().patch(SECRET, &PatchParams::default(), &Patch::Merge(&spoilt)).await.unwrap();
+    until("another authority", async || {
+        let now = cluster.stored("ca.crt").await;
+        assert!(both_verify(&cluster, &replicas).await, "nobody is turned away meanwhile");
+        now != authority
+    })
+    .await;
+    let replaced = cluster.stored("ca.crt").await;
+    assert_eq!(cluster.stored("note").await, "of somebody else's");
+    let loud = |replica: &Replica| {
+        replica.log().contains("ca.crt is of no use and is replaced: the key cannot be read")
+    };
+    assert!(replicas.iter().any(loud));
+    until("both serve with it, and the old one is forgotten", async || {
+        assert!(both_verify(&cluster, &replicas).await, "nobody is turned away meanwhile");
+        let [pods, objects] = cluster.bundles().await;
+        [pods, objects].iter().all(|bundle| certificates(bundle) == certificates(replaced.as_bytes()))
+    })
+    .await;
+
+    // A Secret that is deleted, to have another authority.
+    cluster.secrets().delete(SECRET, &DeleteParams::default()).await.unwrap();
+    until("another authority serves", async || {
+        assert!(both_verify(&cluster, &replicas).await, "nobody is turned away meanwhile");
+        let now = cluster.stored("ca.crt").await;
+        now != replaced && !now.is_empty() && call(replicas[0].address, now.as_bytes()).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_secret_of_cert_managers_is_left_alone() {
+    let cluster = Cluster::start().await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": SECRET},
+        "stringData": {"tls.crt": "certificate", "tls.key": "key"},
+    });
+    let mine = PatchParams::apply("cert-manager");
+    let before = cluster.secrets().patch(SECRET, &mine, &Patch::Apply(&secret)).await.unwrap();
+    let replica = Replica::start(&cluster, &[]);
+    until("it says so", async || replica.log().contains("--certificates=secret")).await;
+    assert!(!replica.is_ready());
+    assert!(call(replica.address, b"").await.is_err());
+    assert_eq!(cluster.secrets().get(SECRET).await.unwrap(), before);
+}

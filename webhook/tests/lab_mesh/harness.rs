@@ -1,0 +1,187 @@
+//! A cluster of two nodes with Istio, applications behind its gateway, and this project on it.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use isp_api::IngressSourcePreserve;
+use isp_lab::istio::{GATEWAY, NAMESPACE};
+use isp_lab::{Answer, ECHO_IMAGE, Lab, Place, Protocol};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::json;
+
+pub(crate) const CLIENT: &str = "198.51.100.10";
+/// What a REDIRECT sidecar calls the application from.
+pub(crate) const REDIRECT: &str = "127.0.0.6";
+pub(crate) const OBJECT: &str = "shop";
+pub(crate) const SHOP: &str = "shop";
+pub(crate) const SYSTEM: &str = "sourcepreserve-system";
+pub(crate) const WEBHOOK: &str = "deployment/sourcepreserve-webhook";
+/// The gateway's address at the router.
+const EXTERNAL: &str = "192.0.2.10";
+const NODES: [&str; 2] = ["edge-1", "work-1"];
+const NOBODY: &str = "65532:65532";
+const DEADLINE: Duration = Duration::from_mins(2);
+
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < DEADLINE, "{what}: not within {} s", DEADLINE.as_secs());
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+pub(crate) struct Scenario {
+    pub(crate) lab: Lab,
+}
+
+impl Scenario {
+    /// A cluster with Istio, and a namespace that asks for sidecars.
+    pub(crate) async fn up(name: &str) -> Self {
+        let lab = Lab::builder().name(name).nodes(NODES).istio(true).up().await.unwrap();
+        let shop = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": SHOP, "labels": {"istio-injection": "enabled", "team": "shop"}},
+        });
+        lab.apply(&shop.to_string()).await.unwrap();
+        Self { lab }
+    }
+
+    /// Installs the project as users do, and waits until it runs.
+    pub(crate) async fn install(&self) {
+        for program in ["operator", "webhook", "proxy-agent"] {
+            let path = Path::new(env!("CARGO_BIN_EXE_webhook")).with_file_name(program);
+            assert!(path.is_file(), "{program} is not built: run `cargo build --bin {program}`");
+            let image = isp_lab::pack(&format!("lab.local/{program}:1"), &path, NOBODY).unwrap();
+            self.lab.load_image(&image).await.unwrap();
+        }
+        let overlay = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("manifests/overlays/lab");
+        self.lab.kubectl(["apply", "--server-side", "-k", overlay.to_str().unwrap()]).await.unwrap();
+        for deployment in ["deployment/sourcepreserve-operator", WEBHOOK] {
+            let status = ["-n", SYSTEM, "rollout", "status", deployment, "--timeout=120s"];
+            self.lab.kubectl(status).await.unwrap();
+        }
+    }
+
+    /// Asks for it, and waits until it is so.
+    pub(crate) async fn preserve(&self) {
+        let object = json!({
+            "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourcePreserve", "metadata": {"name": OBJECT},
+            "spec": {
+                "ingressNodes": {"selector": {"matchLabels": {"node-role.kubernetes.io/ingress": ""}}},
+                "services": [{"namespace": NAMESPACE, "name": GATEWAY}],
+                "sidecars": [{"namespaceSelector": {"matchLabels": {"team": "shop"}}, "podSelector": {"matchExpressions": [
+                    {"key": "tier", "operator": "NotIn", "values": ["batch"]},
+                ]}}],
+            },
+        });
+        self.lab.apply(&object.to_string()).await.unwrap();
+        let wait = ["wait", "--for=condition=Ready", "isp/shop", "--timeout=120s"];
+        if let Err(error) = self.lab.kubectl(wait).await {
+            let object = self.lab.kubectl(["get", "isp", OBJECT, "-o", "yaml"]).await.unwrap().stdout;
+            panic!("{error}\n{object}");
+        }
+    }
+
+    /// Pods that match, are consistent, are stale.
+    pub(crate) async fn sidecars(&self) -> Option<(u32, u32, u32)> {
+        let objects: Api<IngressSourcePreserve> = Api::all(self.lab.client());
+        let status = objects.get(OBJECT).await.unwrap().status?.sidecars?;
+        Some((status.matching, status.consistent, status.stale))
+    }
+
+    /// A Deployment on the node elsewhere, behind the gateway at a port of its own.
+    pub(crate) async fn run_application(&self, name: &str, native: &str) {
+        let labels = json!({"app": name});
+        let items = json!([
+            {
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": SHOP},
+                "spec": {
+                    "selector": {"matchLabels": labels},
+                    "strategy": {"type": "Recreate"},
+                    "template": {
+                        "metadata": {"labels": labels, "annotations": {"sidecar.istio.io/nativeSidecar": native}},
+                        "spec": {
+                            "nodeSelector": {"kubernetes.io/hostname": NODES[1]},
+                            "terminationGracePeriodSeconds": 1,
+                            "containers": [{"name": "echo", "image": ECHO_IMAGE, "imagePullPolicy": "Never"}],
+                        },
+                    },
+                },
+            },
+            {
+                "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": SHOP},
+                "spec": {"selector": labels, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+            },
+            {
+                "apiVersion": "networking.istio.io/v1", "kind": "Gateway", "metadata": {"name": name, "namespace": SHOP},
+                "spec": {"selector": {"istio": "ingressgateway"}, "servers": [
+                    {"port": {"number": 80, "name": "http", "protocol": "HTTP"}, "hosts": ["*"]},
+                ]},
+            },
+            {
+                "apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": {"name": name, "namespace": SHOP},
+                "spec": {"hosts": ["*"], "gateways": [name], "http": [{
+                    "match": [{"uri": {"prefix": format!("/{name}")}}],
+                    "route": [{"destination": {"host": format!("{name}.{SHOP}.svc.cluster.local"), "port": {"number": 80}}}],
+                }]},
+            },
+        ]);
+        self.lab
+            .apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
+            .await
+            .unwrap();
+        self.rolled_out(name).await;
+    }
+
+    async fn rolled_out(&self, name: &str) {
+        let status = ["-n", SHOP, "rollout", "status", &format!("deployment/{name}"), "--timeout=120s"];
+        self.lab.kubectl(status).await.unwrap();
+    }
+
+    pub(crate) async fn restart(&self, name: &str) {
+        self.lab.kubectl(["-n", SHOP, "rollout", "restart", &format!("deployment/{name}")]).await.unwrap();
+        self.rolled_out(name).await;
+    }
+
+    pub(crate) fn external(&self, name: &str) -> String {
+        format!("{EXTERNAL}:80/{name}")
+    }
+
+    /// Asks until `want` holds: kube-proxy and Envoy follow a change within seconds.
+    pub(crate) async fn expect(&self, what: &str, place: &Place, name: &str, want: impl Fn(&Answer) -> bool) {
+        let started = Instant::now();
+        loop {
+            let answer = self.lab.ask(place, Protocol::Http, &self.external(name)).await.unwrap();
+            if want(&answer) {
+                return;
+            }
+            assert!(started.elapsed() < Duration::from_secs(60), "{what}: {place} to {name} got {answer:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    pub(crate) async fn expect_peer(&self, name: &str, peer: IpAddr) {
+        let what = format!("{name} sees {peer}");
+        self.expect(&what, &Place::Client, name, |answer| answer.peer() == Some(peer)).await;
+    }
+
+    /// What the sidecar of a fresh pod was started with shows that the annotation was there before the injector looked.
+    pub(crate) async fn expect_injected_transparent(&self, name: &str, native: bool) {
+        let pods: Api<Pod> = Api::namespaced(self.lab.client(), SHOP);
+        let found = pods.list(&ListParams::default().labels(&format!("app={name}"))).await.unwrap();
+        let pod = found.iter().find(|pod| pod.metadata.deletion_timestamp.is_none()).unwrap();
+        let sidecar = isp_api::sidecar::Sidecar::of(pod).unwrap();
+        assert_eq!((sidecar.proxy.as_str(), sidecar.rules.as_deref()), ("TPROXY", Some("TPROXY")));
+        let inits = pod.spec.as_ref().unwrap().init_containers.as_ref().unwrap();
+        assert_eq!(inits.iter().any(|init| init.name == "istio-proxy"), native);
+    }
+
+    pub(crate) async fn gateway_address(&self) -> IpAddr {
+        let pods: Api<Pod> = Api::namespaced(self.lab.client(), NAMESPACE);
+        let found = pods.list(&ListParams::default().labels("istio=ingressgateway")).await.unwrap();
+        found.items[0].status.as_ref().unwrap().pod_ip.as_ref().unwrap().parse().unwrap()
+    }
+}

@@ -1,0 +1,75 @@
+//! The whole of it on a real cluster with a real mesh: pods get their mode before Istio's injector looks, the application sees its
+//! peer, policies judge by the address as they were meant to, and pods that were missed are counted.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod faults;
+mod harness;
+mod injector;
+mod policies;
+
+use harness::{CLIENT, OBJECT, REDIRECT, Scenario, eventually};
+use isp_lab::{Place, Protocol};
+
+/// Two Deployments, one with a sidecar among its containers and one with a native one.
+const APPLICATIONS: [(&str, &str); 2] = [("plain", "false"), ("native", "true")];
+
+#[tokio::test]
+async fn the_address_arrives_in_the_mesh() {
+    let scenario = Scenario::up("mesh").await;
+    for (name, native) in APPLICATIONS {
+        scenario.run_application(name, native).await;
+        scenario.expect_peer(name, REDIRECT.parse().unwrap()).await;
+    }
+    policies::apply(&scenario).await;
+    policies::judge_wrongly(&scenario).await;
+
+    scenario.install().await;
+    scenario.preserve().await;
+    // The Deployments were there before: counted, and named.
+    eventually("both are stale", async || scenario.sidecars().await == Some((2, 0, 2))).await;
+    for (name, _) in APPLICATIONS {
+        let said = scenario
+            .lab
+            .kubectl(["get", "isp", OBJECT, "-o", "jsonpath={.status.sidecars.restart[*].name}"])
+            .await;
+        assert!(said.unwrap().stdout.contains(name));
+    }
+    let events = [
+        "get",
+        "events",
+        "-A",
+        "--field-selector",
+        "reason=StaleSidecars",
+        "-o",
+        "jsonpath={.items[*].message}{.items[*].note}",
+    ];
+    eventually("an Event says what to restart", async || {
+        scenario
+            .lab
+            .kubectl(events)
+            .await
+            .unwrap()
+            .stdout
+            .contains("kubectl rollout restart -n shop deployment/")
+    })
+    .await;
+    policies::judge_rightly(&scenario).await;
+    for (name, _) in APPLICATIONS {
+        scenario.expect_peer(name, REDIRECT.parse().unwrap()).await;
+    }
+
+    for (name, native) in APPLICATIONS {
+        scenario.restart(name).await;
+        scenario.expect_injected_transparent(name, native == "true").await;
+        let gateway = scenario.gateway_address().await;
+        scenario.expect_peer(name, gateway).await;
+    }
+    eventually("all are consistent", async || scenario.sidecars().await == Some((2, 2, 0))).await;
+    policies::judge_rightly(&scenario).await;
+    let seen = scenario.lab.ask(&Place::Client, Protocol::Http, &scenario.external("plain")).await.unwrap();
+    assert_eq!(seen.forwarded_for(), Some(CLIENT.parse().unwrap()));
+
+    injector::decides_as_the_table_says(&scenario).await;
+    faults::no_pod_is_refused_and_those_that_were_missed_are_counted(&scenario).await;
+}
