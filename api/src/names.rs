@@ -23,20 +23,18 @@ pub const OPERATOR_FIELD_MANAGER: &str = "sourcepreserve-operator";
 /// The field manager with which an agent writes the status of its own IngressSourceNode.
 pub const AGENT_FIELD_MANAGER: &str = "sourcepreserve-agent";
 
-/// The field manager with which the webhook keeps the `caBundle` of its configurations.
+/// The field manager with which the webhook keeps the `caBundle` of its configuration.
 pub const WEBHOOK_FIELD_MANAGER: &str = "sourcepreserve-webhook";
 
-/// The MutatingWebhookConfiguration for pods, made and deleted by the operator. API servers call webhooks in the order
-/// of these names, and this one has to be called before Istio's injector, `istio-…`.
+/// The MutatingWebhookConfiguration for pods, all of which is the operator's: it copies the `caBundle` from the other one. API servers
+/// call webhooks in the order of these names, and this one has to be called before Istio's injector, `istio-…`.
 pub const POD_WEBHOOK_CONFIGURATION: &str = "0-sourcepreserve.io";
-
-/// The one webhook in it.
-pub const POD_WEBHOOK: &str = "pods.sourcepreserve.io";
 
 /// The Service by which API servers reach the webhook.
 pub const WEBHOOK_SERVICE: &str = "sourcepreserve-webhook";
 
-/// The ValidatingWebhookConfiguration for IngressSourcePreserves, installed with the webhook.
+/// The ValidatingWebhookConfiguration for IngressSourcePreserves, installed with the webhook, which keeps its `caBundle`. The
+/// operator reads it there.
 pub const OBJECT_WEBHOOK_CONFIGURATION: &str = "sourcepreserve.io";
 
 /// The one webhook in it.

@@ -4,6 +4,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::dirs;
 use crate::image::Image;
@@ -47,6 +48,9 @@ pub fn pack(reference: &str, program: &Path, user: &str) -> Result<PathBuf, LabE
     archive(&image, &image_directory()?, |_| {})
 }
 
+/// When an archive of other files has been of no use for long enough.
+const OLD: Duration = Duration::from_hours(1);
+
 fn image_directory() -> Result<PathBuf, LabError> {
     let directory = dirs::cache()?.join("images");
     fs::create_dir_all(&directory).map_err(|source| LabError::File { path: directory.clone(), source })?;
@@ -65,12 +69,15 @@ fn archive(image: &Image, directory: &Path, progress: Progress) -> Result<PathBu
     Ok(path)
 }
 
-/// Archives of the same image from other files; nobody asks for them again.
+/// Archives of the same image from other files. Another checkout may be about to load one that is not old.
 fn remove_older(directory: &Path, readable: &str) {
     let Ok(entries) = fs::read_dir(directory) else { return };
+    let is_old = |entry: &fs::DirEntry| {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        modified.and_then(|modified| modified.elapsed().ok()).is_some_and(|age| age > OLD)
+    };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&format!("{readable}-")) {
-            // Whoever reads it now keeps it open.
+        if entry.file_name().to_string_lossy().starts_with(&format!("{readable}-")) && is_old(&entry) {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -83,8 +83,13 @@ impl Admission {
             return Some(labels);
         }
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        match timeout(PATIENCE, namespaces.get_metadata_opt(name)).await {
-            Ok(Ok(found)) => found.map(|namespace| Arc::new(namespace.metadata.labels.unwrap_or_default())),
+        // To list is a right that the watch needs as well; to get would be one more.
+        let this = ListParams::default().fields(&format!("metadata.name={name}"));
+        match timeout(PATIENCE, namespaces.list_metadata(&this)).await {
+            Ok(Ok(found)) => {
+                let found = found.items.into_iter().next();
+                found.map(|namespace| Arc::new(namespace.metadata.labels.unwrap_or_default()))
+            }
             Ok(Err(error)) => {
                 warn!(namespace = name, %error, "a pod is left alone: its namespace could not be read");
                 None

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `admission` | what is answered |
 //! | `certs` | the authorities that the replicas share, and the certificate that this one serves with |
-//! | `bundle` | how API servers come to trust it: the `caBundle` of the configurations |
+//! | `bundle` | how API servers come to trust it: the `caBundle` that it publishes |
 //! | `serve` | TLS and HTTP, with a bound on everything |
 //! | `metrics` | what is counted |
 //! | `run`, `cli`, `client`, `watch`, `error` | the program, and its way to the API server |

@@ -46,7 +46,6 @@ pub(crate) enum WriteOutcome {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByWrite {
-    configuration: &'static str,
     outcome: WriteOutcome,
 }
 
@@ -119,7 +118,7 @@ impl Metrics {
         );
         registry.register(
             "ca_bundle_writes",
-            "Writes of the caBundle into a configuration",
+            "Writes of the caBundle into the configuration",
             self.ca_bundle_writes.clone(),
         );
     }
@@ -143,8 +142,8 @@ impl Metrics {
         self.handshake_failures.get_or_create(&ByFailure { reason }).inc();
     }
 
-    pub(crate) fn ca_bundle_written(&self, configuration: &'static str, outcome: WriteOutcome) {
-        self.ca_bundle_writes.get_or_create(&ByWrite { configuration, outcome }).inc();
+    pub(crate) fn ca_bundle_written(&self, outcome: WriteOutcome) {
+        self.ca_bundle_writes.get_or_create(&ByWrite { outcome }).inc();
     }
 }
 

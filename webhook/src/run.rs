@@ -6,9 +6,6 @@ use std::time::Duration;
 use isp_runtime::admin::{Admin, AdminError};
 use isp_runtime::readiness::Readiness;
 use isp_runtime::shutdown::{Shutdown, SignalError, Tasks, TasksError};
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tracing::info;
@@ -78,16 +75,8 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
             tasks.spawn("certificates", until(shutdown.clone(), keeper.run()));
         }
     }
-    let overlap = lifetimes.overlap;
-    let of_pods = BundleKeeper::<MutatingWebhookConfiguration>::new(
-        client.clone(),
-        trust.clone(),
-        overlap,
-        metrics.clone(),
-    );
-    tasks.spawn("bundle for pods", until(shutdown.clone(), of_pods.run()));
-    let of_objects = BundleKeeper::<ValidatingWebhookConfiguration>::new(client, trust, overlap, metrics);
-    tasks.spawn("bundle for objects", until(shutdown, of_objects.run()));
+    let bundle = BundleKeeper::new(client, trust, lifetimes.overlap, metrics);
+    tasks.spawn("bundle", until(shutdown, bundle.run()));
     Ok(tasks.finish(GRACE).await?)
 }
 

@@ -8,15 +8,16 @@ use crate::workspace::Workspace;
 
 const LAB: &str = "isp-lab";
 const ECHO: &str = "echo";
-/// What the lab's nodes run in tests of other crates than its own.
-const AGENT: &str = "proxy-agent";
+/// What the lab's nodes run in tests of other crates than their own.
+const PROGRAMS: [&str; 3] = ["proxy-agent", "operator", "webhook"];
 
 /// Builds `isp-lab` and the programs that its scenarios run. All crates of the workspace are named so that
 /// cargo picks the features that it picks for the tests, and builds each dependency once.
 pub(crate) fn build(workspace: &Workspace) -> Result<(), ProcessError> {
     let mut cargo = process::cargo(&workspace.root);
     cargo.args(["build", "--quiet", "--workspace"]);
-    process::run(cargo.args([LAB, ECHO, AGENT].iter().flat_map(|program| ["--bin", program])))
+    let programs = [LAB, ECHO].into_iter().chain(PROGRAMS);
+    process::run(cargo.args(programs.flat_map(|program| ["--bin", program])))
 }
 
 /// A command of `isp-lab`, in the directory that the user is in.

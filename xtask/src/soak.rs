@@ -24,10 +24,15 @@ pub(crate) enum Campaign {
     OperatorScale,
     /// 20,000 generated histories of a cluster, each write judged by the interlocks
     PlanHistories,
+    /// Certificates and authorities that change every few seconds for two minutes, in a mesh in which pods are created
+    WebhookRotation,
+    /// More than a million reviews that are none, or nearly
+    WebhookReviews,
 }
 
-/// The unit tests of the crate that plans.
+/// Crates whose unit tests have campaigns.
 const PLAN: &str = "isp-plan";
+const WEBHOOK: &str = "isp-webhook";
 
 impl Campaign {
     /// The integration test, or the crate of the unit test, the part of its name that picks the test, and the variable with
@@ -43,6 +48,11 @@ impl Campaign {
             }
             Self::OperatorScale => ("api_scale", "many_objects", ("ISP_SCALE", "1000,5000,5000,60")),
             Self::PlanHistories => (PLAN, "every_history", ("ISP_PLAN_CASES", "20000")),
+            Self::WebhookRotation => {
+                ("lab_mesh", "the_address_arrives_in_the_mesh", ("ISP_SOAK_ROTATION", "120"))
+            }
+            // Of each of three kinds, one of them to both paths.
+            Self::WebhookReviews => (WEBHOOK, "anything", ("ISP_REVIEW_CASES", "300000")),
         }
     }
 }
@@ -56,6 +66,8 @@ impl fmt::Display for Campaign {
             Self::OperatorKills => "operator-kills",
             Self::OperatorScale => "operator-scale",
             Self::PlanHistories => "plan-histories",
+            Self::WebhookRotation => "webhook-rotation",
+            Self::WebhookReviews => "webhook-reviews",
         })
     }
 }
@@ -68,7 +80,7 @@ pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), Proce
     let mut cargo = process::cargo(&workspace.root);
     cargo.arg("test");
     match test {
-        PLAN => cargo.args(["--release", "--package", PLAN, "--lib"]),
+        package @ (PLAN | WEBHOOK) => cargo.args(["--release", "--package", package, "--lib"]),
         // What uses much memory or time is measured as it is shipped.
         "api_scale" => cargo.args(["--release", "--workspace", "--test", test]),
         _ => cargo.args(["--workspace", "--test", test]),

@@ -21,6 +21,7 @@ use super::reading::{self, Reading, told};
 use super::{News, pod_key};
 
 /// Something that was read.
+#[allow(clippy::large_enum_variant, reason = "it is boxed as a whole")]
 pub(crate) enum AdmissionUpdate {
     /// Where the webhook publishes by what it can be trusted.
     Published(Event<ValidatingWebhookConfiguration>),
@@ -49,8 +50,13 @@ pub(super) struct Readings {
     unasked: bool,
     policies: Reading<String, Written>,
     bindings: Reading<String, Written>,
-    /// While an object asks for sidecars.
-    asked: Option<(Reading<String, Arc<Labels>>, Reading<Key, SidecarPod>)>,
+    asked: Option<Asked>,
+}
+
+/// What is read while an object asks for sidecars.
+struct Asked {
+    namespaces: Reading<String, Arc<Labels>>,
+    pods: Reading<Key, SidecarPod>,
 }
 
 impl Readings {
@@ -70,10 +76,9 @@ impl Readings {
     /// What has not been read whole yet.
     pub(super) fn missing(&self, cluster: &Cluster) -> impl Iterator<Item = &'static str> {
         let policies = !self.unasked && !cluster.admission.serves_policies;
-        let (namespaces, pods) = self
-            .asked
-            .as_ref()
-            .map_or((true, true), |(namespaces, pods)| (namespaces.is_whole(), pods.is_whole()));
+        let asked = self.asked.as_ref();
+        let namespaces = asked.is_none_or(|asked| asked.namespaces.is_whole());
+        let pods = asked.is_none_or(|asked| asked.pods.is_whole());
         [
             ("validatingwebhookconfigurations", self.published.is_whole()),
             ("mutatingwebhookconfigurations", self.webhooks.is_whole()),
@@ -89,7 +94,7 @@ impl Readings {
 
     /// Begins to read what is needed while an object asks for sidecars.
     pub(super) fn follow(&mut self) {
-        self.asked = Some((Reading::new(None), Reading::new(None)));
+        self.asked = Some(Asked { namespaces: Reading::new(None), pods: Reading::new(None) });
     }
 
     /// Forgets it.
@@ -126,16 +131,16 @@ impl Readings {
                 self.bindings.take(bindings, told)
             }
             AdmissionUpdate::Namespaces(event) => {
-                let Some((reading, _)) = &mut self.asked else { return News::Nothing };
+                let Some(Asked { namespaces, .. }) = &mut self.asked else { return News::Nothing };
                 let labels =
                     |object: PartialObjectMeta<Namespace>| object.metadata.labels.unwrap_or_default();
                 let told = told(event, ResourceExt::name_any, |object| Some(Arc::new(labels(object))));
-                reading.take(&mut cluster.namespaces, told)
+                namespaces.take(&mut cluster.namespaces, told)
             }
             AdmissionUpdate::Pods(event) => {
-                let Some((_, reading)) = &mut self.asked else { return News::Nothing };
+                let Some(Asked { pods, .. }) = &mut self.asked else { return News::Nothing };
                 let told = told(event, pod_key, |object| observe::sidecar_pod(&object));
-                reading.take(&mut cluster.sidecars, told)
+                pods.take(&mut cluster.sidecars, told)
             }
         }
     }

@@ -17,7 +17,7 @@ mod traffic;
 
 use std::time::{Duration, Instant};
 
-use harness::{AGENT_IMAGE, OBJECT, Scenario, eventually, sample};
+use harness::{AGENT_IMAGE, OBJECT, OPERATOR, SYSTEM, Scenario, eventually, sample};
 use isp_api::preserve::Phase;
 use nix::sys::signal::Signal;
 use snapshot::Snapshot;
@@ -59,7 +59,8 @@ async fn what_a_cluster_goes_through_with_the_operator() {
     assert!(printed.contains(&format!("let-object-go ingresssourcepreserve/{OBJECT}")), "{printed}");
     before.expect_again(&scenario.lab).await;
 
-    rights::expect_enough_and_not_more(&scenario.lab).await;
+    let accounts = [rights::user(SYSTEM, OPERATOR), rights::user("kube-system", "proxy-agent")];
+    rights::expect_enough_and_not_more(&scenario.lab, &accounts).await;
 }
 
 async fn on_and_off_without_a_failed_request(scenario: &Scenario) {

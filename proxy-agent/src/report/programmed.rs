@@ -76,7 +76,8 @@ fn has_followed(page: &str, ends: &mut Ends, since: f64, now: f64) -> Option<boo
         again || (!waits && now - written.max(since) >= TAKEN_UP)
     };
     // Each family is looked at, for each has a first end to remember.
-    (!written.is_empty()).then(|| written.iter().map(&mut followed).fold(true, |all, one| all && one))
+    let behind = written.iter().filter(|family| !followed(*family)).count();
+    (!written.is_empty()).then_some(behind == 0)
 }
 
 /// The values of a metric by its labels.

@@ -1,9 +1,10 @@
+mod anything;
+
 use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use isp_api::sidecar::Rules;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::objects::{self, Facts};
@@ -259,7 +260,7 @@ fn a_cache_knows_what_it_was_told_last() {
     let by_policy = json!([{"namespaceSelector": {"matchLabels": {"team": "shop"}}, "via": "Policy"}]);
     let services = json!([{"namespace": "shop", "name": "gateway"}]);
     let take = |object: &IngressSourcePreserve| {
-        cache.take_objects(&BTreeMap::from([("shop".to_owned(), object.clone())]))
+        cache.take_objects(&BTreeMap::from([("shop".to_owned(), object.clone())]));
     };
     take(&object("shop", &services, &by_policy));
     assert!(cache.rules().is_empty(), "the API server does that itself");
@@ -268,109 +269,4 @@ fn a_cache_knows_what_it_was_told_last() {
     cache.take_namespaces(&BTreeMap::from([("shop".to_owned(), Arc::new(labels(&[("team", "shop")])))]));
     assert_eq!(cache.labels("shop").as_deref(), Some(&labels(&[("team", "shop")])));
     assert_eq!(cache.labels("other"), None);
-}
-
-/// JSON that comes close to a review, and sometimes is one.
-fn reviews() -> impl Strategy<Value = Vec<u8>> {
-    let word = prop_oneof![
-        Just("shop"),
-        Just("CREATE"),
-        Just("UPDATE"),
-        Just("TPROXY"),
-        Just("sidecar.istio.io/inject"),
-        Just("true"),
-        Just("")
-    ];
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        word.prop_map(Value::from),
-        ".{0,12}".prop_map(Value::from),
-    ];
-    let value = leaf.prop_recursive(4, 24, 4, |inner| {
-        let key = prop_oneof![
-            Just("metadata".to_owned()),
-            Just("labels".to_owned()),
-            Just("annotations".to_owned()),
-            Just("spec".to_owned()),
-            Just("hostNetwork".to_owned()),
-            Just("name".to_owned()),
-            ".{0,8}"
-        ];
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map(key, inner, 0..5)
-                .prop_map(|map| Value::Object(map.into_iter().collect())),
-        ]
-    });
-    let field = |name: &'static str, usual: Value, value: BoxedStrategy<Value>| {
-        prop_oneof![6 => Just(Some(usual)), 2 => value.prop_map(Some), 1 => Just(None)]
-            .prop_map(move |value| (name, value))
-    };
-    let value = value.boxed();
-    let usual = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": []}});
-    let request = (
-        field("uid", json!("1"), value.clone()),
-        field("operation", json!("CREATE"), value.clone()),
-        field("namespace", json!("shop"), value.clone()),
-        field("object", usual, value.clone()),
-        field("oldObject", Value::Null, value.clone()),
-        field("subResource", Value::Null, value),
-    );
-    (request, any::<prop::sample::Index>(), any::<u8>(), 0..4_u8).prop_map(
-        |((a, b, c, d, e, f), at, byte, damage)| {
-            let fields =
-                [a, b, c, d, e, f].into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-            let mut bytes = review(&Value::Object(fields.collect()));
-            match damage {
-                0 => bytes.truncate(at.index(bytes.len())),
-                1 => {
-                    let index = at.index(bytes.len());
-                    bytes[index] = byte;
-                }
-                _ => {}
-            }
-            bytes
-        },
-    )
-}
-
-fn cases() -> u32 {
-    std::env::var("ISP_REVIEW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(5_000)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// Whatever comes is answered or refused with a reason; what is answered echoes the question and is never a no.
-    #[test]
-    fn any_review_of_a_pod_is_answered_or_refused(body in reviews()) {
-        let namespace = labels(&[("team", "shop"), ("istio-injection", "enabled")]);
-        match review::read::<PodReview>(&body).and_then(Question::new) {
-            Ok(question) => {
-                let answer = match question {
-                    Ok(question) => question.answer(&rules(), &namespace).0,
-                    Err(answer) => answer,
-                };
-                prop_assert!(answer.response.allowed);
-                prop_assert!(serde_json::to_vec(&answer).is_ok());
-            }
-            Err(error) => prop_assert!(!error.to_string().is_empty()),
-        }
-    }
-
-    #[test]
-    fn any_review_of_an_object_is_answered_or_refused(body in reviews()) {
-        let facts = facts();
-        match review::read::<IngressSourcePreserve>(&body).and_then(|request| objects::answer(request, &facts)) {
-            Ok((answer, _)) => prop_assert!(serde_json::to_vec(&answer).is_ok()),
-            Err(error) => prop_assert!(!error.to_string().is_empty()),
-        }
-    }
-
-    #[test]
-    fn any_bytes_are_answered_or_refused(body in prop::collection::vec(any::<u8>(), 0..512)) {
-        prop_assert!(review::read::<PodReview>(&body).is_err());
-    }
 }

@@ -1,20 +1,22 @@
-//! Keeps the `caBundle` of the webhook's configurations current, so that API servers trust the certificates that replicas serve with.
+//! Keeps the `caBundle` of the ValidatingWebhookConfiguration current, so that API servers trust the certificates that replicas serve with.
 //!
-//! Only that field is written, by server-side apply; everything else in a configuration is its owner's. A configuration that is not there
-//! is not made: the operator makes and deletes the one for pods, and every apply names the object that it is meant for. One that is made
-//! again is written again at once.
+//! Only that field is written, by server-side apply; everything else in the configuration is its owner's. A configuration that is not
+//! there is not made: every apply names the object that it is meant for. One that is made again is written again at once.
+//!
+//! The MutatingWebhookConfiguration for pods is the operator's alone. It copies the bundle from here into it, so that a bundle that
+//! changes reaches both, and makes it only once there is a bundle.
 //!
 //! All replicas do this side by side, and need not agree at every moment: see [`surplus`].
 
-mod configuration;
 mod surplus;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use isp_api::names::WEBHOOK_FIELD_MANAGER;
-use k8s_openapi::ByteString;
+use isp_api::names::{OBJECT_WEBHOOK, OBJECT_WEBHOOK_CONFIGURATION, WEBHOOK_FIELD_MANAGER};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::{ByteString, Resource};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
@@ -22,7 +24,6 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-pub(crate) use self::configuration::Configuration;
 use self::surplus::Surplus;
 use crate::certs::Trust;
 use crate::error::plain;
@@ -35,25 +36,24 @@ const REST: Duration = Duration::from_secs(1);
 /// When there is nothing to wait for.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Keeps one configuration.
-pub(crate) struct BundleKeeper<K> {
-    api: Api<K>,
-    found: One<K>,
+pub(crate) struct BundleKeeper {
+    api: Api<ValidatingWebhookConfiguration>,
+    found: One<ValidatingWebhookConfiguration>,
     trust: watch::Receiver<Trust>,
     surplus: Surplus,
     metrics: Arc<Metrics>,
     failing: bool,
 }
 
-impl<K: Configuration> BundleKeeper<K> {
+impl BundleKeeper {
     pub(crate) fn new(
         client: Client,
         trust: watch::Receiver<Trust>,
         overlap: Duration,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let api: Api<K> = Api::all(client);
-        let found = One::new(api.clone(), K::NAME);
+        let api: Api<ValidatingWebhookConfiguration> = Api::all(client);
+        let found = One::new(api.clone(), OBJECT_WEBHOOK_CONFIGURATION);
         Self { api, found, trust, surplus: Surplus::new(overlap), metrics, failing: false }
     }
 
@@ -74,8 +74,8 @@ impl<K: Configuration> BundleKeeper<K> {
     async fn look(&mut self) -> Duration {
         let needed = self.trust.borrow_and_update().clone();
         let Known::There(found) = self.found.known() else { return LOOK };
-        let (Some(present), Some(uid)) = (found.bundle(), found.uid()) else {
-            debug!(configuration = K::NAME, webhook = K::WEBHOOK, "the configuration has no such webhook");
+        let (Some(present), Some(uid)) = (bundle(found), found.uid()) else {
+            debug!(webhook = OBJECT_WEBHOOK, "the configuration has no such webhook");
             return LOOK;
         };
         let present = Trust::read(present);
@@ -90,21 +90,22 @@ impl<K: Configuration> BundleKeeper<K> {
 
     async fn write(&mut self, uid: &str, bundle: &Trust) {
         let apply = json!({
-            "apiVersion": K::api_version(&()),
-            "kind": K::kind(&()),
+            "apiVersion": ValidatingWebhookConfiguration::API_VERSION,
+            "kind": ValidatingWebhookConfiguration::KIND,
             // With this it can only be the object that was seen.
-            "metadata": {"name": K::NAME, "uid": uid},
+            "metadata": {"name": OBJECT_WEBHOOK_CONFIGURATION, "uid": uid},
             "webhooks": [{
-                "name": K::WEBHOOK,
+                "name": OBJECT_WEBHOOK,
                 "clientConfig": {"caBundle": ByteString(bundle.pem().into_bytes())},
             }],
         });
         let parameters = PatchParams::apply(WEBHOOK_FIELD_MANAGER).force();
         let patch = Patch::Apply(&apply);
-        let error = match timeout(TIMEOUT, self.api.patch(K::NAME, &parameters, &patch)).await {
+        let written = self.api.patch(OBJECT_WEBHOOK_CONFIGURATION, &parameters, &patch);
+        let error = match timeout(TIMEOUT, written).await {
             Ok(Ok(answer)) => {
-                info!(configuration = K::NAME, certificates = bundle.iter().count(), "wrote the caBundle");
-                self.metrics.ca_bundle_written(K::NAME, WriteOutcome::Done);
+                info!(certificates = bundle.iter().count(), "wrote the caBundle");
+                self.metrics.ca_bundle_written(WriteOutcome::Done);
                 self.found.take_answer(Some(answer));
                 self.failing = false;
                 return;
@@ -112,11 +113,17 @@ impl<K: Configuration> BundleKeeper<K> {
             Ok(Err(error)) => plain(&error),
             Err(_) => format!("no answer within {TIMEOUT:?}"),
         };
-        self.metrics.ca_bundle_written(K::NAME, WriteOutcome::Failed);
+        self.metrics.ca_bundle_written(WriteOutcome::Failed);
         if std::mem::replace(&mut self.failing, true) {
-            debug!(configuration = K::NAME, error, "the caBundle still cannot be written");
+            debug!(error, "the caBundle still cannot be written");
         } else {
-            warn!(configuration = K::NAME, error, "the caBundle cannot be written; it is tried again");
+            warn!(error, "the caBundle cannot be written; it is tried again");
         }
     }
+}
+
+/// The bundle in a configuration, empty when there is none yet; nothing without the webhook.
+fn bundle(configuration: &ValidatingWebhookConfiguration) -> Option<&[u8]> {
+    let webhook = configuration.webhooks.iter().flatten().find(|webhook| webhook.name == OBJECT_WEBHOOK)?;
+    Some(webhook.client_config.ca_bundle.as_ref().map_or(&[], |bundle| &bundle.0))
 }

@@ -1,4 +1,6 @@
-//! A cluster with the webhook's rights and configurations, and replicas as processes.
+//! A cluster with the webhook's rights and its configuration, and replicas as processes. The benchmark starts a cluster so, too.
+
+#![allow(dead_code, reason = "each program uses a part of it")]
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -8,11 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use isp_lab::ControlPlane;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -27,8 +26,7 @@ pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 pub(crate) const SECRET: &str = "sourcepreserve-webhook-ca";
 /// How API servers call it.
 pub(crate) const SERVER: &str = "sourcepreserve-webhook.sourcepreserve-system.svc";
-pub(crate) const PODS: &str = "0-sourcepreserve.io";
-pub(crate) const OBJECTS: &str = "sourcepreserve.io";
+pub(crate) const CONFIGURATION: &str = "sourcepreserve.io";
 
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
@@ -40,13 +38,13 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 pub(crate) struct Cluster {
-    control_plane: ControlPlane,
+    pub(crate) control_plane: ControlPlane,
     pub(crate) client: Client,
     directory: tempfile::TempDir,
 }
 
 impl Cluster {
-    /// A control plane with everything installed that a webhook needs, but the configuration for pods.
+    /// A control plane with everything installed that a webhook needs.
     pub(crate) async fn start() -> Self {
         let control_plane = ControlPlane::start().await.unwrap();
         let client = control_plane.client().unwrap();
@@ -56,10 +54,15 @@ impl Cluster {
             let path = root.join(part).display().to_string();
             this.kubectl(&["apply", "--server-side", "-f", &path]).await;
         }
-        let path = root.join("manifests/webhook").display().to_string();
-        this.kubectl(&["apply", "--server-side", "-k", &path]).await;
+        this.install().await;
         this.write_kubeconfig().await;
         this
+    }
+
+    /// What users do, also to have again what they have deleted.
+    pub(crate) async fn install(&self) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("manifests/webhook");
+        self.kubectl(&["apply", "--server-side", "-k", &path.display().to_string()]).await;
     }
 
     /// Runs kubectl, which must succeed, and gives what it printed.
@@ -107,44 +110,15 @@ impl Cluster {
         self.directory.path().join("kubeconfig")
     }
 
-    /// What the operator does when the first object asks for it.
-    pub(crate) async fn make_configuration_for_pods(&self) {
-        let configuration = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "MutatingWebhookConfiguration",
-            "metadata": {"name": PODS, "labels": {"made-by": "test"}},
-            "webhooks": [{
-                "name": "pods.sourcepreserve.io",
-                "admissionReviewVersions": ["v1"],
-                "sideEffects": "None",
-                "failurePolicy": "Ignore",
-                "clientConfig": {"service": {"name": "sourcepreserve-webhook", "namespace": SYSTEM, "path": "/mutate/pods"}},
-                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
-            }],
-        });
-        let parameters = PatchParams::apply("sourcepreserve-operator");
-        self.pods().patch(PODS, &parameters, &Patch::Apply(&configuration)).await.unwrap();
-    }
-
-    pub(crate) async fn delete_configuration_for_pods(&self) {
-        self.pods().delete(PODS, &DeleteParams::default()).await.unwrap();
-    }
-
-    pub(crate) fn pods(&self) -> Api<MutatingWebhookConfiguration> {
+    pub(crate) fn configurations(&self) -> Api<ValidatingWebhookConfiguration> {
         Api::all(self.client.clone())
     }
 
-    pub(crate) fn objects(&self) -> Api<ValidatingWebhookConfiguration> {
-        Api::all(self.client.clone())
-    }
-
-    /// The bundles for pods and for objects; empty where there is none.
-    pub(crate) async fn bundles(&self) -> [Vec<u8>; 2] {
-        let pods = self.pods().get_opt(PODS).await.unwrap();
-        let objects = self.objects().get_opt(OBJECTS).await.unwrap();
-        let pods = pods.and_then(|all| all.webhooks?.pop()?.client_config.ca_bundle);
-        let objects = objects.and_then(|all| all.webhooks?.pop()?.client_config.ca_bundle);
-        [pods, objects].map(|bundle| bundle.map(|bytes| bytes.0).unwrap_or_default())
+    /// The bundle in the configuration; empty where there is none.
+    pub(crate) async fn bundle(&self) -> Vec<u8> {
+        let configuration = self.configurations().get_opt(CONFIGURATION).await.unwrap();
+        let bundle = configuration.and_then(|found| found.webhooks?.pop()?.client_config.ca_bundle);
+        bundle.map(|bytes| bytes.0).unwrap_or_default()
     }
 
     pub(crate) fn secrets(&self) -> Api<Secret> {
@@ -179,7 +153,7 @@ impl Drop for Replica {
 }
 
 /// Another process may take the port between its choice and its use; then the start fails and says so.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 

@@ -7,12 +7,10 @@ use crate::caller::{call, certificates};
 use crate::harness::{Cluster, Replica, SECRET, SERVER, until};
 
 async fn both_verify(cluster: &Cluster, replicas: &[Replica]) -> bool {
-    let bundles = cluster.bundles().await;
+    let bundle = cluster.bundle().await;
     let mut all = true;
     for replica in replicas {
-        for bundle in &bundles {
-            all &= call(replica.address, bundle).await.is_ok();
-        }
+        all &= call(replica.address, &bundle).await.is_ok();
     }
     all
 }
@@ -20,16 +18,14 @@ async fn both_verify(cluster: &Cluster, replicas: &[Replica]) -> bool {
 #[tokio::test]
 async fn two_that_start_at_the_same_instant_have_one_authority_and_one_that_is_spoilt_is_replaced() {
     let cluster = Cluster::start().await;
-    cluster.make_configuration_for_pods().await;
     let replicas = [Replica::start(&cluster, &["--overlap=3s"]), Replica::start(&cluster, &["--overlap=3s"])];
     for replica in &replicas {
         replica.wait_ready().await;
     }
     until("both verify", async || both_verify(&cluster, &replicas).await).await;
     let authority = cluster.stored("ca.crt").await;
-    for bundle in cluster.bundles().await {
-        assert_eq!(certificates(&bundle), certificates(authority.as_bytes()), "the bundle is that one alone");
-    }
+    let bundle = certificates(&cluster.bundle().await);
+    assert_eq!(bundle, certificates(authority.as_bytes()), "the bundle is that one alone");
     let served = call(replicas[0].address, authority.as_bytes()).await.unwrap();
     assert_ne!(Ok(served), call(replicas[1].address, authority.as_bytes()).await, "each has its own");
     let ends = replicas[0].metric("isp_webhook_certificate_expiry_seconds{certificate=\"Leaf\"}").unwrap();
@@ -63,8 +59,7 @@ async fn two_that_start_at_the_same_instant_have_one_authority_and_one_that_is_s
     assert!(replicas.iter().any(loud));
     until("both serve with it, and the old one is forgotten", async || {
         assert!(both_verify(&cluster, &replicas).await, "nobody is turned away meanwhile");
-        let [pods, objects] = cluster.bundles().await;
-        [pods, objects].iter().all(|bundle| certificates(bundle) == certificates(replaced.as_bytes()))
+        certificates(&cluster.bundle().await) == certificates(replaced.as_bytes())
     })
     .await;
 

@@ -96,7 +96,7 @@ async fn signal(scenario: &Scenario, signal: &str, ids: &[String]) {
 }
 
 /// Until a pod that is only tried gets its mode: kube-proxy and API server follow within seconds.
-async fn works_again(scenario: &Scenario) {
+pub(crate) async fn works_again(scenario: &Scenario) {
     let pods: Api<Pod> = Api::namespaced(scenario.lab.client(), SHOP);
     let pod =
         json!({"metadata": {"name": "tried"}, "spec": {"containers": [{"name": "app", "image": "none"}]}});

@@ -33,6 +33,11 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
     }
 }
 
+/// Where an application is found from outside.
+pub(crate) fn external(name: &str) -> String {
+    format!("{EXTERNAL}:80/{name}")
+}
+
 pub(crate) struct Scenario {
     pub(crate) lab: Lab,
 }
@@ -146,19 +151,15 @@ impl Scenario {
         self.rolled_out(name).await;
     }
 
-    pub(crate) fn external(&self, name: &str) -> String {
-        format!("{EXTERNAL}:80/{name}")
-    }
-
     /// Asks until `want` holds: kube-proxy and Envoy follow a change within seconds.
     pub(crate) async fn expect(&self, what: &str, place: &Place, name: &str, want: impl Fn(&Answer) -> bool) {
         let started = Instant::now();
         loop {
-            let answer = self.lab.ask(place, Protocol::Http, &self.external(name)).await.unwrap();
+            let answer = self.lab.ask(place, Protocol::Http, &external(name)).await.unwrap();
             if want(&answer) {
                 return;
             }
-            assert!(started.elapsed() < Duration::from_secs(60), "{what}: {place} to {name} got {answer:?}");
+            assert!(started.elapsed() < Duration::from_mins(1), "{what}: {place} to {name} got {answer:?}");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }

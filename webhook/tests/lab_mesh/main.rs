@@ -7,8 +7,11 @@ mod faults;
 mod harness;
 mod injector;
 mod policies;
+#[path = "../../../operator/tests/lab_operator/rights.rs"]
+mod rights;
+mod rotation;
 
-use harness::{CLIENT, OBJECT, REDIRECT, Scenario, eventually};
+use harness::{CLIENT, OBJECT, REDIRECT, SYSTEM, Scenario, eventually, external};
 use isp_lab::{Place, Protocol};
 
 /// Two Deployments, one with a sidecar among its containers and one with a native one.
@@ -67,9 +70,12 @@ async fn the_address_arrives_in_the_mesh() {
     }
     eventually("all are consistent", async || scenario.sidecars().await == Some((2, 2, 0))).await;
     policies::judge_rightly(&scenario).await;
-    let seen = scenario.lab.ask(&Place::Client, Protocol::Http, &scenario.external("plain")).await.unwrap();
+    let seen = scenario.lab.ask(&Place::Client, Protocol::Http, &external("plain")).await.unwrap();
     assert_eq!(seen.forwarded_for(), Some(CLIENT.parse().unwrap()));
 
     injector::decides_as_the_table_says(&scenario).await;
     faults::no_pod_is_refused_and_those_that_were_missed_are_counted(&scenario).await;
+    rotation::no_pod_is_missed_while_certificates_change(&scenario).await;
+    rights::expect_enough_and_not_more(&scenario.lab, &[rights::user(SYSTEM, "sourcepreserve-webhook")])
+        .await;
 }
