@@ -1,7 +1,7 @@
 //! Running other programs: one place that starts them, and errors that name the whole command.
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -64,14 +64,18 @@ pub(crate) fn capture(command: &mut Command) -> Result<Vec<u8>, ProcessError> {
 }
 
 /// Runs, passes its output on, and shows each line to `seen` on the way.
-pub(crate) fn watch(command: &mut Command, mut seen: impl FnMut(&str)) -> Result<(), ProcessError> {
+pub(crate) fn watch(
+    command: &mut Command,
+    to: &mut impl Write,
+    mut seen: impl FnMut(&str),
+) -> Result<(), ProcessError> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|source| start_error(command, source))?;
     if let Some(output) = child.stdout.take() {
         let mut reader = BufReader::new(output);
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line).map_err(|source| output_error(command, source))? > 0 {
             let text = String::from_utf8_lossy(&line);
-            print!("{text}");
+            to.write_all(text.as_bytes()).map_err(|source| output_error(command, source))?;
             seen(text.trim_end());
             line.clear();
         }

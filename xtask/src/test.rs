@@ -7,6 +7,10 @@ mod layer;
 mod summary;
 mod tally;
 
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 pub(crate) use layer::Layer;
@@ -101,19 +105,71 @@ fn run_layer(workspace: &Workspace, layer: Layer) -> Ending {
     let start = Instant::now();
     let mut tally = Tally::default();
     let mut problems = Vec::new();
-    for arguments in layer.cargo_tests(&workspace.packages) {
-        let failed_before = tally.failed;
-        let mut cargo = process::cargo(&workspace.root);
-        let result = process::watch(cargo.args(&arguments), |line| tally.add(line));
-        // A test that failed has been counted; a program that died or did not compile has no line to count.
-        if let Err(error) = result
-            && tally.failed == failed_before
-        {
-            problems.push(chain(&error));
+    for stage in layer.stages(&workspace.packages) {
+        for (found, problem) in run_stage(workspace, &stage) {
+            tally += found;
+            problems.extend(problem);
         }
     }
     if tally == Tally::default() && problems.is_empty() {
         problems.push(layer.has_no_tests());
     }
     Ending::Ran { tally, problems, duration: start.elapsed() }
+}
+
+/// How many runs of a stage go side by side. They wait more than they work.
+const SIDE_BY_SIDE: usize = 2;
+
+/// Runs a stage. What each run counted, and what kept it from counting.
+fn run_stage(workspace: &Workspace, stage: &[Vec<String>]) -> Vec<(Tally, Option<String>)> {
+    let [only] = stage else {
+        let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let work = || {
+            while let Some(arguments) = stage.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let ended = run_cargo(workspace, arguments, &mut Quietly::default());
+                found.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..SIDE_BY_SIDE {
+                scope.spawn(work);
+            }
+        });
+        return found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    };
+    vec![run_cargo(workspace, only, &mut io::stdout())]
+}
+
+fn run_cargo(
+    workspace: &Workspace,
+    arguments: &[String],
+    output: &mut impl Write,
+) -> (Tally, Option<String>) {
+    let mut tally = Tally::default();
+    let mut cargo = process::cargo(&workspace.root);
+    let result = process::watch(cargo.args(arguments), output, |line| tally.add(line));
+    // A test that failed has been counted; a program that died or did not compile has no line to count.
+    let problem = result.err().filter(|_| tally.failed == 0).map(|error| chain(&error));
+    (tally, problem)
+}
+
+/// Keeps what is printed until it is whole, so that what runs side by side is read one after another.
+#[derive(Default)]
+struct Quietly(Vec<u8>);
+
+impl Write for Quietly {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.write(text)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Quietly {
+    fn drop(&mut self) {
+        // Where nobody reads, nothing is lost but words.
+        let _ = io::stdout().write_all(&self.0);
+    }
 }

@@ -23,6 +23,9 @@ pub(crate) enum Layer {
     Lab,
 }
 
+/// Tests that look at everything on the machine, so that nothing else may come and go meanwhile.
+const ALONE: [&str; 1] = ["lab_lifecycle"];
+
 impl Layer {
     pub(crate) const ALL: [Self; 4] = [Self::Unit, Self::Api, Self::Kernel, Self::Lab];
 
@@ -41,9 +44,10 @@ impl Layer {
         Self::ALL.into_iter().find(|layer| layer.name() == first_word).unwrap_or(Self::Unit)
     }
 
-    /// The runs of cargo, each as its arguments, that together run the layer's tests; none when it has no tests. All
-    /// crates of the workspace are named so that cargo picks the same features, and builds each dependency once.
-    pub(crate) fn cargo_tests(self, packages: &[Package]) -> Vec<Vec<String>> {
+    /// The runs of cargo, each as its arguments, that together run the layer's tests, stage by stage; none when it has no tests. The
+    /// runs of a stage may go side by side. All crates of the workspace are named so that cargo picks the same features, and builds
+    /// each dependency once.
+    pub(crate) fn stages(self, packages: &[Package]) -> Vec<Vec<Vec<String>>> {
         let targets = packages.iter().flat_map(|package| &package.targets);
         let names: BTreeSet<_> = targets
             .filter(|target| target.is_integration_test() && Self::of(&target.name) == self)
@@ -55,15 +59,20 @@ impl Layer {
         match self {
             Self::Unit => {
                 programs.extend(words("--lib --bins --examples"));
-                vec![programs, words("test --workspace --no-fail-fast --doc")]
+                vec![vec![programs], vec![words("test --workspace --no-fail-fast --doc")]]
             }
             _ if names.is_empty() => vec![],
-            // A lab is a whole cluster, and two at once on a small machine make each other late.
+            // A lab is a whole cluster: each program has one at a time.
             Self::Lab => {
-                programs.extend(words("-- --test-threads=1"));
-                vec![programs]
+                programs.push("--no-run".to_owned());
+                let run = |name: &&str| words(&format!("test --workspace --test {name} -- --test-threads=1"));
+                let (alone, others): (Vec<_>, Vec<_>) = names.iter().partition(|name| ALONE.contains(name));
+                let alone = alone.into_iter().map(|name| vec![run(name)]);
+                let others: Vec<_> = others.into_iter().map(run).collect();
+                let stages = std::iter::once(vec![programs]).chain(alone).chain([others]);
+                stages.filter(|stage| !stage.is_empty()).collect()
             }
-            Self::Api | Self::Kernel => vec![programs],
+            Self::Api | Self::Kernel => vec![vec![programs]],
         }
     }
 

@@ -1,5 +1,7 @@
 //! Counting tests by what `cargo test` prints at the end of each test program.
 
+use std::ops::AddAssign;
+
 /// How many tests ended how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -25,6 +27,14 @@ impl Tally {
                 _ => {}
             }
         }
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
     }
 }
 

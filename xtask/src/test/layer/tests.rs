@@ -9,13 +9,14 @@ fn packages() -> Vec<Package> {
       {"name": "isp-lab", "dependencies": [], "targets": [
         {"name": "isp-lab", "kind": ["bin"]},
         {"name": "api_control_plane", "kind": ["test"]}, {"name": "lab_up_down", "kind": ["test"]},
+        {"name": "lab_lifecycle", "kind": ["test"]}, {"name": "lab_other", "kind": ["test"]},
         {"name": "samples", "kind": ["test"]}]}
     ]"#;
     serde_json::from_str(described).unwrap()
 }
 
 fn runs(layer: Layer) -> Vec<String> {
-    layer.cargo_tests(&packages()).iter().map(|words| words.join(" ")).collect()
+    layer.stages(&packages()).iter().flatten().map(|words| words.join(" ")).collect()
 }
 
 #[test]
@@ -55,8 +56,21 @@ fn a_layer_runs_its_tests_of_every_crate_in_one_go() {
 }
 
 #[test]
-fn labs_run_one_after_another() {
-    assert_eq!(runs(Layer::Lab), ["test --workspace --no-fail-fast --test lab_up_down -- --test-threads=1"]);
+fn labs_are_built_together_and_run_side_by_side_but_for_those_that_look_at_everything() {
+    let stages: Vec<Vec<String>> = Layer::Lab
+        .stages(&packages())
+        .iter()
+        .map(|stage| stage.iter().map(|words| words.join(" ")).collect())
+        .collect();
+    let run = |name: &str| format!("test --workspace --test {name} -- --test-threads=1");
+    assert_eq!(
+        stages,
+        [
+            vec!["test --workspace --no-fail-fast --test lab_lifecycle --test lab_other --test lab_up_down --no-run".to_owned()],
+            vec![run("lab_lifecycle")],
+            vec![run("lab_other"), run("lab_up_down")],
+        ]
+    );
 }
 
 #[test]
