@@ -8,6 +8,7 @@
 //! | [`ownership`] | who has declared a field, and who merely happens to own it |
 //! | [`action`] | one kind of action for each kind of write, and the request that carries it out |
 //! | [`plan`](mod@plan) | all order, all interlocks, all conflict rules |
+//! | [`simulate`] | what would come of it, on a cluster that does as it is told |
 //!
 //! The rule that everything here rests on: **the actions of one plan may be carried out in any order, and any of them may
 //! fail.** Order comes from planning again: an action is planned when the facts, and not an action before it, allow it. So a
@@ -19,6 +20,7 @@ pub mod observe;
 pub mod ownership;
 pub mod plan;
 pub mod record;
+pub mod simulate;
 
 pub use action::Action;
 pub use cluster::{Cluster, Key};

@@ -36,6 +36,8 @@ use self::scene::{Going, Scene};
 use crate::action::Action;
 use crate::cluster::{Cluster, Key};
 
+pub use self::sidecars::remedy;
+
 #[cfg(test)]
 mod tests;
 

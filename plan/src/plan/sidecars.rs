@@ -258,8 +258,8 @@ pub(super) fn notice(
     ))
 }
 
-/// The command that helps.
-fn remedy(owner: &StaleOwner) -> String {
+/// What helps pods that do not hand the client address on: a command, where there is one.
+pub fn remedy(owner: &StaleOwner) -> String {
     let StaleOwner { namespace, kind, name, .. } = owner;
     match kind.as_str() {
         "Deployment" | "StatefulSet" | "DaemonSet" => {

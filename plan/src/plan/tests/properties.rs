@@ -14,6 +14,7 @@ use crate::cluster::Key;
 use crate::observe::is_pool;
 use crate::ownership::{Owner, ours, policy_declared};
 use crate::plan::kube_proxy::is_kept_off;
+use crate::simulate::Simulation;
 
 /// Something that happens to a cluster, by somebody's hand.
 #[derive(Clone, Debug)]
@@ -146,10 +147,14 @@ fn happen(world: &mut World, what: &Move) {
         Move::RemoveNode(name) => world.remove_node(&node(*name)),
         Move::ToggleIngress(name) => world.node(&node(*name), |node| toggle(&mut node.labels, INGRESS)),
         Move::ToggleReady(name) => world.node(&node(*name), |node| node.ready = !node.ready),
-        Move::ToggleBroken(name) => {
-            let trouble = if name % 2 == 0 { &mut world.broken } else { &mut world.lingering };
-            if !trouble.remove(&node(*name)) {
-                trouble.insert(node(*name));
+        Move::ToggleBroken(number) => {
+            let name = node(*number);
+            if number % 2 == 0 {
+                if world.broken.remove(&name).is_none() {
+                    world.break_agent(&name);
+                }
+            } else if !world.lingering.remove(&name) {
+                world.lingering.insert(name);
             }
         }
         Move::AddService(number) => {
@@ -193,7 +198,7 @@ fn add_service(world: &mut World, number: u8) {
 }
 
 /// The interlocks, judged by the cluster as it is when the write arrives.
-fn allowed(world: &World, action: &Action) {
+fn allowed(world: &Simulation, action: &Action) {
     let cluster = &world.cluster;
     let elsewhere = |name: &str, node: &str| {
         cluster

@@ -270,7 +270,7 @@ fn a_node_has_not_gone_over_while_the_clusters_kube_proxy_still_runs_there() {
 #[test]
 fn a_bad_wave_is_rolled_back_at_its_deadline_and_the_services_are_untouched() {
     let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
-    world.broken.insert("work-1".to_owned());
+    world.break_agent("work-1");
     let began = world.now;
     let told = story(&mut world);
     assert_eq!(
@@ -298,7 +298,7 @@ fn a_bad_wave_is_rolled_back_at_its_deadline_and_the_services_are_untouched() {
 fn a_bad_wave_pauses_where_it_is_and_goes_on_when_it_is_mended() {
     let rollout = json!({"maxUnavailable": 1, "progressDeadlineSeconds": 60, "onFailure": "Pause"});
     let mut world = with_object(json!({"rollout": rollout}));
-    world.broken.insert("work-1".to_owned());
+    world.break_agent("work-1");
     world.settle(|_, _| {});
     assert_eq!(world.cluster.nodes["work-1"].pool.as_deref(), Some("default"));
     assert!(world.cluster.nodes["work-2"].pool.is_none(), "no other wave begins");
@@ -413,6 +413,9 @@ fn a_node_that_matches_no_pool_is_named() {
 #[test]
 fn terms_that_kube_proxy_has_are_kept_and_come_back() {
     let mut world = world();
+    for node in ["edge", "work-2"] {
+        world.node(node, |node| drop(node.labels.insert("os".to_owned(), "linux".to_owned())));
+    }
     let terms = json!([
         {"matchExpressions": [{"key": "os", "operator": "In", "values": ["linux"]}]},
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["work-1"]}]},

@@ -1,0 +1,46 @@
+//! `kubectl isp explain-node`: reads what concerns one node, and has `story` tell.
+
+mod story;
+
+use isp_api::agent::runs_kube_proxy;
+use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_plan::observe;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::ListParams;
+
+use self::story::{Facts, tell};
+use crate::Outcome;
+use crate::cli::ExplainNodeArgs;
+use crate::connection::Connection;
+use crate::error::CommandError;
+use crate::{output, read};
+
+pub(crate) async fn run(
+    connection: &Connection,
+    arguments: &ExplainNodeArgs,
+) -> Result<Outcome, CommandError> {
+    let name = arguments.node.as_str();
+    let client = || connection.client.clone();
+    let objects: Vec<IngressSourcePreserve> =
+        read::all(connection, Api::all(client()), ListParams::default()).await?;
+    let node = Api::<Node>::all(client()).get_opt(name).await;
+    let node = node.map_err(|error| connection.problem("get", &read::resource::<Node>(), error))?;
+    let node = node.ok_or_else(|| CommandError::NoNode(name.to_owned()))?;
+    let report = Api::<IngressSourceNode>::all(client()).get_opt(name).await;
+    let report =
+        report.map_err(|error| connection.problem("get", &read::resource::<IngressSourceNode>(), error))?;
+    let mut pods = Vec::new();
+    let here = ListParams::default().fields(&format!("spec.nodeName={name}"));
+    read::each(connection, Api::all(client()), here, |pod: Pod| {
+        let proxies = pod.spec.iter().flat_map(|spec| &spec.containers).any(runs_kube_proxy);
+        if let Some(facts) = observe::pod(&pod).filter(|_| proxies) {
+            pods.push((observe::key(&pod.metadata), facts));
+        }
+    })
+    .await?;
+    let facts =
+        Facts { name, node: &observe::node(&node), objects: &objects, report: report.as_ref(), pods: &pods };
+    output::print_painted(&tell(&facts))?;
+    Ok(Outcome::Fine)
+}

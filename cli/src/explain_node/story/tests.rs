@@ -1,0 +1,233 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use isp_plan::record::{Failure, Handover};
+use serde_json::{Value, json};
+
+use super::*;
+
+const INGRESS: &str = "node-role.kubernetes.io/ingress";
+
+fn object(name: &str, more: Value) -> IngressSourcePreserve {
+    let mut spec = json!({
+        "ingressNodes": {"selector": {"matchLabels": {INGRESS: ""}}},
+        "services": [{"namespace": "web", "name": name}],
+    });
+    if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
+        spec.extend(more);
+    }
+    serde_json::from_value(json!({
+        "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourcePreserve",
+        "metadata": {"name": name, "uid": format!("uid-{name}"), "generation": 2}, "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn node(labels: &[(&str, &str)], pool: Option<&str>) -> Node {
+    let labels = labels.iter().copied().chain(pool.map(|pool| (AGENT_POOL_LABEL, pool)));
+    Node {
+        labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        pool: pool.map(str::to_owned),
+        ready: true,
+        ..Node::default()
+    }
+}
+
+fn pod(set: &str, trouble: Option<&str>) -> (Key, Pod) {
+    let pod = Pod {
+        daemon_set: set.to_owned(),
+        node: "work-1".to_owned(),
+        ready: trouble.is_none(),
+        trouble: trouble.map(str::to_owned),
+    };
+    (Key::new("kube-system", format!("{set}-x7k2p")), pod)
+}
+
+fn report(connected: bool, views: &[(&str, &str, i64, bool, Option<bool>)]) -> IngressSourceNode {
+    let views: Vec<Value> = views
+        .iter()
+        .map(|(object, view, generation, relisted, programmed)| {
+            json!({
+                "object": object, "uid": format!("uid-{object}"), "generation": generation, "view": view,
+                "relisted": relisted, "programmed": programmed,
+            })
+        })
+        .collect();
+    serde_json::from_value(json!({
+        "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourceNode", "metadata": {"name": "work-1"}, "spec": {},
+        "status": {"pool": "default", "mode": "Filter", "proxyConnected": connected, "views": views},
+    }))
+    .unwrap()
+}
+
+fn told(
+    node: &Node,
+    objects: &[IngressSourcePreserve],
+    report: Option<&IngressSourceNode>,
+    pods: &[(Key, Pod)],
+) -> String {
+    tell(&Facts { name: "work-1", node, objects, report, pods })
+}
+
+#[test]
+fn a_node_elsewhere_whose_agent_has_acknowledged() {
+    let objects = [object("web", json!({})), object("internal-gateway", json!({"elsewhere": "Hidden"}))];
+    let said = report(
+        true,
+        &[("web", "ClusterOnly", 2, true, Some(true)), ("internal-gateway", "Hidden", 2, true, None)],
+    );
+    let told = told(&node(&[], Some("default")), &objects, Some(&said), &[pod("proxy-agent-default", None)]);
+    assert_eq!(
+        told,
+        "\
+work-1: the agent of pool default serves it
+  kube-proxy behind the agent: pod kube-system/proxy-agent-default-x7k2p, ready
+  internal-gateway
+             Hidden: it may not see the Services at all, their ClusterIPs included
+             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             in pool default: its selector matches (every node)
+             acknowledged: Hidden of generation 2 (now 2), read by kube-proxy, the kernel cannot be looked at
+  web        ClusterOnly: it may not see the external addresses of the Services
+             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             in pool default: its selector matches (every node)
+             acknowledged: ClusterOnly of generation 2 (now 2), read by kube-proxy, in the kernel
+"
+    );
+    assert!(include_str!("../../../../docs/kubectl-isp.md").contains(&told), "the manual shows it");
+}
+
+#[test]
+fn an_agent_that_is_behind() {
+    let objects = [object("api", json!({})), object("new", json!({})), object("web", json!({}))];
+    let said = report(
+        false,
+        &[("api", "ClusterOnly", 2, true, Some(false)), ("web", "ClusterOnly", 1, true, Some(true))],
+    );
+    let pods = [
+        pod("kube-proxy", None),
+        pod("proxy-agent-default", Some("container proxy-agent: CrashLoopBackOff")),
+    ];
+    assert_eq!(told(&node(&[], Some("default")), &objects, Some(&said), &pods), "\
+work-1: the agent of pool default serves it
+  kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
+             behind the agent: pod kube-system/proxy-agent-default-x7k2p, container proxy-agent: CrashLoopBackOff
+  api        ClusterOnly: it may not see the external addresses of the Services
+             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             in pool default: its selector matches (every node)
+             acknowledged: ClusterOnly of generation 2 (now 2), read by kube-proxy, not in the kernel yet
+  new        ClusterOnly: it may not see the external addresses of the Services
+             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             in pool default: its selector matches (every node)
+             acknowledged: nothing of this object
+  web        ClusterOnly: it may not see the external addresses of the Services
+             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             in pool default: its selector matches (every node)
+             acknowledged: ClusterOnly of generation 1 (now 2), read by kube-proxy, in the kernel
+  behind     kube-proxy is not connected to the agent
+             api: the kernel's rules have not followed yet
+             new: the agent does not know the object yet
+             web: has generation 1 of the object, not 2
+             the cluster's own kube-proxy has not ended here, and writes rules, too
+");
+}
+
+#[test]
+fn an_ingress_node_needs_no_agent() {
+    let told =
+        told(&node(&[(INGRESS, "")], None), &[object("web", json!({}))], None, &[pod("kube-proxy", None)]);
+    assert_eq!(
+        told,
+        "\
+work-1: the cluster's kube-proxy serves it
+  kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
+  web        Full: it may see the Services as they are
+             an ingress node: ingressNodes.selector matches (node-role.kubernetes.io/ingress=)
+"
+    );
+}
+
+#[test]
+fn a_node_that_matches_no_pool() {
+    let pools = json!([{"name": "gpu", "selector": {"matchLabels": {"accelerator": "gpu"}}}]);
+    let objects = [object("web", json!({"nodePools": pools}))];
+    assert_eq!(
+        told(&node(&[], None), &objects, None, &[pod("kube-proxy", None)]),
+        "\
+work-1: the cluster's kube-proxy serves it
+  kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
+  web        ClusterOnly: it may not see the external addresses of the Services
+             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             in no pool: no selector of gpu matches, so it gets no agent
+             acknowledged: nothing, no agent reports
+  behind     the node has no agent yet
+"
+    );
+}
+
+#[test]
+fn objects_that_cannot_be_vouched_for() {
+    let label = json!({"key": "example.com/skip", "value": "yes"});
+    let bad = json!({"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}});
+    let objects = [
+        object("a", json!({"serviceLabel": label.clone()})),
+        object("b", json!({"serviceLabel": label})),
+        object("c", json!({"ingressNodes": bad})),
+    ];
+    assert_eq!(told(&node(&[], None), &objects, None, &[]), "\
+work-1: the cluster's kube-proxy serves it
+  kube-proxy no pod runs it here
+  a          ClusterOnly: it may not see the external addresses of the Services
+             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             in pool default: its selector matches (every node)
+             acknowledged: nothing, no agent reports
+  b          ClusterOnly: it may not see the external addresses of the Services
+             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             in doubt: spec.serviceLabel: example.com/skip=yes already marks the Services of the older IngressSourcePreserve a, so its view stands; give this one another value
+             in pool default: its selector matches (every node)
+             acknowledged: nothing, no agent reports
+  c          ClusterOnly: it may not see the external addresses of the Services
+             elsewhere: ingressNodes.selector does not match (a in ())
+             in doubt: spec.ingressNodes.selector: In on label \"a\" lists no values; add at least one, or use Exists or DoesNotExist
+             in pool default: its selector matches (every node)
+             acknowledged: nothing, no agent reports
+  behind     the node has no agent yet
+");
+}
+
+#[test]
+fn a_node_between_the_two() {
+    let handover = Handover { pool: "default".to_owned(), started: "2026-01-01T00:00:00Z".parse().unwrap() };
+    let over = Node { handover: Some(handover.clone()), ready: false, ..node(&[], Some("default")) };
+    assert_eq!(
+        told(&over, &[], None, &[]),
+        "\
+work-1: goes over to the agent of pool default since 2026-01-01 00:00:00 UTC; the node is not ready
+  kube-proxy no pod runs it here
+  objects    none: the node sees everything
+"
+    );
+    let failure = Failure {
+        pool: "default".to_owned(),
+        revision: "1".to_owned(),
+        reason: "container proxy-agent: ImagePullBackOff".to_owned(),
+    };
+    let back = Node { handover: Some(handover), failure: Some(failure), ..node(&[], None) };
+    assert_eq!(
+        told(&back, &[], None, &[pod("kube-proxy", None)]),
+        "\
+work-1: goes back from the agent of pool default to the cluster's kube-proxy since 2026-01-01 00:00:00 UTC
+  kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
+  objects    none: the node sees everything
+  wrong      the agent of pool default failed here: container proxy-agent: ImagePullBackOff
+  to do      kubectl annotate node work-1 sourcepreserve.io/agent-failed-   # tries it again once it is mended
+"
+    );
+    let stray = node(&[(AGENT_POOL_LABEL, "mine")], None);
+    assert_eq!(
+        told(&stray, &[], None, &[pod("kube-proxy", None)]),
+        "\
+work-1: carries sourcepreserve.io/agent-pool=mine, which the operator did not put there: remove it
+  kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
+  objects    none: the node sees everything
+"
+    );
+}

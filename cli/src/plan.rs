@@ -1,0 +1,36 @@
+//! `kubectl isp plan`: reads the file and the cluster, and has `forecast` tell what would come of it.
+
+pub(crate) mod file;
+mod forecast;
+mod image;
+mod merge;
+mod snapshot;
+
+use isp_api::IngressSourcePreserve;
+use isp_plan::Settings;
+use k8s_openapi::jiff::Timestamp;
+
+use crate::Outcome;
+use crate::cli::PlanArgs;
+use crate::connection::Connection;
+use crate::error::CommandError;
+use crate::output;
+
+pub(crate) async fn run(
+    connection: &Connection,
+    arguments: &PlanArgs,
+    wanted: Vec<IngressSourcePreserve>,
+) -> Result<Outcome, CommandError> {
+    let now = Timestamp::now();
+    let before = snapshot::objects(connection).await?;
+    let (objects, changes) = merge::merge(before.clone(), wanted, now);
+    let cluster = snapshot::read(connection, objects).await?;
+    let agent_image = match &arguments.agent_image {
+        Some(image) => image.clone(),
+        None => image::find(connection, &arguments.namespace, &cluster).await,
+    };
+    let settings = Settings { agent_image, namespace: arguments.namespace.clone(), cleanup: false };
+    let forecast = forecast::forecast(cluster, &before, settings, now, &changes);
+    output::print_painted(&forecast.text)?;
+    Ok(Outcome::of(forecast.ready))
+}

@@ -1,0 +1,36 @@
+//! The image that the installed operator gives its agents: from its Deployment, else from agents that are there.
+
+use isp_api::names::{AGENT_NAME, OPERATOR_FIELD_MANAGER};
+use isp_plan::{Cluster, observe};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+
+use crate::connection::Connection;
+
+/// What is planned with where no operator is installed and no image was named.
+const ANY: &str = "proxy-agent";
+
+pub(super) async fn find(connection: &Connection, namespace: &str, cluster: &Cluster) -> String {
+    let api: Api<Deployment> = Api::namespaced(connection.client.clone(), namespace);
+    // Who may not read it can still plan: which image it is matters little.
+    let operator = api.get_opt(OPERATOR_FIELD_MANAGER).await.ok().flatten();
+    operator.as_ref().and_then(of_operator).or_else(|| of_agents(cluster)).unwrap_or_else(|| ANY.to_owned())
+}
+
+fn of_operator(operator: &Deployment) -> Option<String> {
+    let pod = operator.spec.template.spec.as_ref()?;
+    pod.containers.iter().find_map(|container| {
+        let flag = container.args.iter().flatten().find_map(|word| word.strip_prefix("--agent-image="));
+        let variable = container.env.iter().flatten().find(|variable| variable.name == "AGENT_IMAGE");
+        flag.map(str::to_owned).or_else(|| variable.and_then(|variable| variable.value.clone()))
+    })
+}
+
+fn of_agents(cluster: &Cluster) -> Option<String> {
+    let mut pools = cluster.daemon_sets.values().filter(|set| observe::is_pool(set));
+    pools.find_map(|set| {
+        let pod = set.object.spec.template.spec.as_ref()?;
+        let mut containers = pod.init_containers.iter().flatten().chain(&pod.containers);
+        containers.find(|container| container.name == AGENT_NAME)?.image.clone()
+    })
+}

@@ -1,0 +1,51 @@
+//! The objects of the cluster with those of the file put in, as applying the file would.
+
+use std::collections::BTreeMap;
+
+use isp_api::IngressSourcePreserve;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::jiff::Timestamp;
+
+/// What applying the file does to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Created,
+    Changed,
+    Unchanged,
+}
+
+/// All objects by name, and what becomes of those of the file.
+pub(super) fn merge(
+    mut objects: BTreeMap<String, IngressSourcePreserve>,
+    wanted: Vec<IngressSourcePreserve>,
+    now: Timestamp,
+) -> (BTreeMap<String, IngressSourcePreserve>, Vec<(String, Change)>) {
+    let mut changes = Vec::new();
+    for IngressSourcePreserve { spec, metadata, .. } in wanted {
+        let name = metadata.name.unwrap_or_default();
+        let change = match objects.get_mut(&name) {
+            Some(object) if object.spec == spec => Change::Unchanged,
+            Some(object) => {
+                object.spec = spec;
+                object.metadata.generation = object.metadata.generation.map(|generation| generation + 1);
+                Change::Changed
+            }
+            None => {
+                let metadata = ObjectMeta {
+                    name: Some(name.clone()),
+                    uid: Some(format!("new-{name}")),
+                    generation: Some(1),
+                    resource_version: Some("0".to_owned()),
+                    creation_timestamp: Some(Time(now)),
+                    labels: metadata.labels,
+                    ..ObjectMeta::default()
+                };
+                let object = IngressSourcePreserve { metadata, spec, status: None };
+                objects.insert(name.clone(), object);
+                Change::Created
+            }
+        };
+        changes.push((name, change));
+    }
+    (objects, changes)
+}

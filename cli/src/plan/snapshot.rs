@@ -1,0 +1,204 @@
+//! The facts about a cluster at one time: what the operator watches, read once, and only as far as a plan looks at it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use isp_api::agent::runs_kube_proxy;
+use isp_api::names::{
+    AGENT_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER, POD_WEBHOOK_CONFIGURATION,
+};
+use isp_api::sidecar::policy::API_VERSION;
+use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_plan::cluster::{Admission, DaemonSet};
+use isp_plan::{Cluster, Key, observe};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ListParams;
+use kube::core::Selector;
+use kube::{Api, ResourceExt};
+
+use crate::connection::Connection;
+use crate::error::CommandError;
+use crate::read;
+
+/// Istio puts it on every pod that it injects.
+const INJECTED_LABEL: &str = "security.istio.io/tlsMode";
+
+/// The objects there are, by name.
+pub(super) async fn objects(
+    connection: &Connection,
+) -> Result<BTreeMap<String, IngressSourcePreserve>, CommandError> {
+    let mut objects = BTreeMap::new();
+    read::each(connection, api(connection), ListParams::default(), |mut object: IngressSourcePreserve| {
+        object.metadata.managed_fields = None;
+        objects.insert(object.name_any(), object);
+    })
+    .await?;
+    Ok(objects)
+}
+
+/// The facts, for these objects.
+pub(super) async fn read(
+    connection: &Connection,
+    objects: BTreeMap<String, IngressSourcePreserve>,
+) -> Result<Cluster, CommandError> {
+    let mut cluster = Cluster { objects, ..Cluster::default() };
+    let everything = ListParams::default;
+    read::each(connection, api(connection), everything(), |service: Service| {
+        cluster.services.insert(observe::key(&service.metadata), observe::service(&service));
+    })
+    .await?;
+    read::each(connection, api(connection), everything(), |node: Node| {
+        cluster.nodes.insert(node.name_any(), observe::node(&node));
+    })
+    .await?;
+    let mut shared = Vec::new();
+    read::each(connection, api(connection), everything(), |report: IngressSourceNode| {
+        cluster.reports.insert(report.name_any(), observe::report(&report, &mut shared));
+    })
+    .await?;
+    read::each(connection, api(connection), everything(), |set: DaemonSetObject| {
+        if let Some(facts) = observe::daemon_set(&set) {
+            cluster.daemon_sets.insert(observe::key(&set.metadata), facts);
+        }
+    })
+    .await?;
+    endpoints(connection, &mut cluster).await?;
+    pods(connection, &mut cluster).await?;
+    cluster.admission = admission(connection).await?;
+    if cluster.objects.values().any(|object| !object.spec.sidecars.is_empty()) {
+        sidecars(connection, &mut cluster).await?;
+    }
+    Ok(cluster)
+}
+
+fn api<K>(connection: &Connection) -> Api<K>
+where
+    K: kube::Resource<DynamicType = ()>,
+{
+    Api::all(connection.client.clone())
+}
+
+/// Those of namespaces that an object mentions, or that have a Service that was changed.
+async fn endpoints(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
+    let targets = cluster.objects.values().flat_map(|object| &object.spec.services);
+    let changed = cluster.services.iter().filter(|(_, service)| service.record.is_some());
+    let namespaces: BTreeSet<String> = targets
+        .map(|target| target.namespace.clone())
+        .chain(changed.map(|(key, _)| key.namespace.clone()))
+        .collect();
+    for namespace in namespaces {
+        let api: Api<EndpointSlice> = Api::namespaced(connection.client.clone(), &namespace);
+        read::each(connection, api, ListParams::default(), |slice| {
+            if let Some((service, ready)) = observe::endpoint_slice(&slice) {
+                cluster.endpoints.entry(service).or_default().insert(slice.name_any(), ready);
+            }
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Pods of agents and of kube-proxies, and what the kube-proxies are configured by.
+async fn pods(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
+    let take = |pods: &mut BTreeMap<_, _>, pod: &Pod, of: Option<&Key>| {
+        let facts = observe::pod(pod);
+        if let Some(facts) = facts.filter(|facts| of.is_none_or(|set| facts.daemon_set == set.name)) {
+            pods.insert(observe::key(&pod.metadata), facts);
+        }
+    };
+    let agents = ListParams::default().labels(&format!("{NAME_LABEL}={AGENT_NAME}"));
+    read::each(connection, api(connection), agents, |pod: Pod| take(&mut cluster.pods, &pod, None)).await?;
+    for (key, set) in cluster.daemon_sets.iter().filter(|(_, set)| !observe::is_pool(set)) {
+        let Some(source) = Source::of(set) else { continue };
+        let pods: Api<Pod> = Api::namespaced(connection.client.clone(), &key.namespace);
+        let own = ListParams::default().labels(&source.selector);
+        read::each(connection, pods, own, |pod| take(&mut cluster.pods, &pod, Some(key))).await?;
+        let maps: Api<ConfigMap> = Api::namespaced(connection.client.clone(), &key.namespace);
+        for name in source.maps {
+            let map = maps.get_opt(&name).await;
+            let map =
+                map.map_err(|error| connection.problem("get", &read::resource::<ConfigMap>(), error))?;
+            // One that is not there counts as empty, as it does for the operator.
+            let files = map.as_ref().map(observe::configuration).unwrap_or_default();
+            cluster.configurations.insert(Key::new(&*key.namespace, name), files);
+        }
+    }
+    Ok(())
+}
+
+/// Where to read what belongs to a kube-proxy.
+struct Source {
+    selector: String,
+    /// Each `ConfigMap` that its container mounts.
+    maps: BTreeSet<String>,
+}
+
+impl Source {
+    fn of(set: &DaemonSet) -> Option<Self> {
+        let spec = &set.object.spec;
+        let pod = spec.template.spec.as_ref()?;
+        let container = pod.containers.iter().find(|container| runs_kube_proxy(container))?;
+        let mounted: BTreeSet<&str> =
+            container.volume_mounts.iter().flatten().map(|mount| mount.name.as_str()).collect();
+        let volumes = pod.volumes.iter().flatten().filter(|volume| mounted.contains(volume.name.as_str()));
+        Some(Self {
+            selector: Selector::try_from(spec.selector.clone()).ok()?.to_string(),
+            maps: volumes.filter_map(|volume| Some(volume.config_map.as_ref()?.name.clone())).collect(),
+        })
+    }
+}
+
+/// What decides on new pods.
+async fn admission(connection: &Connection) -> Result<Admission, CommandError> {
+    let mut found = Admission::default();
+    let named = |name: &str| ListParams::default().fields(&format!("metadata.name={name}"));
+    let published = named(OBJECT_WEBHOOK_CONFIGURATION);
+    read::each(connection, api(connection), published, |object: ValidatingWebhookConfiguration| {
+        found.bundle = observe::bundle(&object);
+    })
+    .await?;
+    let webhooks = named(POD_WEBHOOK_CONFIGURATION);
+    read::each(connection, api(connection), webhooks, |object: MutatingWebhookConfiguration| {
+        let written = observe::written(&object.metadata, &object.webhooks);
+        found.webhooks.insert(object.name_any(), written);
+    })
+    .await?;
+    let kinds = connection.client.list_api_group_resources(API_VERSION).await;
+    let kinds = kinds.map_err(|error| connection.problem("list", API_VERSION, error))?;
+    found.serves_policies = kinds.resources.iter().any(|kind| kind.name == "mutatingadmissionpolicies");
+    if !found.serves_policies {
+        return Ok(found);
+    }
+    let ours = || ListParams::default().labels(&format!("{NAME_LABEL}={OPERATOR_FIELD_MANAGER}"));
+    read::each(connection, api(connection), ours(), |object: MutatingAdmissionPolicy| {
+        found.policies.insert(object.name_any(), observe::written(&object.metadata, &object.spec));
+    })
+    .await?;
+    read::each(connection, api(connection), ours(), |object: MutatingAdmissionPolicyBinding| {
+        found.bindings.insert(object.name_any(), observe::written(&object.metadata, &object.spec));
+    })
+    .await?;
+    Ok(found)
+}
+
+/// The labels of namespaces, and pods with a sidecar.
+async fn sidecars(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
+    read::each_metadata(connection, api::<Namespace>(connection), |namespace| {
+        let labels = namespace.metadata.labels.clone().unwrap_or_default();
+        cluster.namespaces.insert(namespace.name_any(), Arc::new(labels));
+    })
+    .await?;
+    let injected = ListParams::default().labels(INJECTED_LABEL);
+    read::each(connection, api(connection), injected, |pod: Pod| {
+        if let Some(facts) = observe::sidecar_pod(&pod) {
+            cluster.sidecars.insert(observe::key(&pod.metadata), facts);
+        }
+    })
+    .await
+}

@@ -1,0 +1,76 @@
+//! Lists, a page at a time: full objects are in memory a page at a time.
+
+use std::fmt::Debug;
+
+use kube::api::ListParams;
+use kube::core::{ObjectList, PartialObjectMeta};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::connection::Connection;
+use crate::error::CommandError;
+
+const PAGE: u32 = 100;
+
+/// The name of a kind as rights have it: `services`, `daemonsets.apps`.
+pub(crate) fn resource<K: Resource<DynamicType = ()>>() -> String {
+    let (plural, group) = (K::plural(&()), K::group(&()));
+    if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") }
+}
+
+/// Hands over everything that there is of a kind.
+pub(crate) async fn each<K>(
+    connection: &Connection,
+    api: Api<K>,
+    wanted: ListParams,
+    take: impl FnMut(K),
+) -> Result<(), CommandError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let pages = pages(wanted, async |page| api.list(&page).await, take).await;
+    pages.map_err(|error| connection.problem("list", &resource::<K>(), error))
+}
+
+/// The same of what stands in `metadata` only.
+pub(crate) async fn each_metadata<K>(
+    connection: &Connection,
+    api: Api<K>,
+    take: impl FnMut(PartialObjectMeta<K>),
+) -> Result<(), CommandError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let pages = pages(ListParams::default(), async |page| api.list_metadata(&page).await, take).await;
+    pages.map_err(|error| connection.problem("list", &resource::<K>(), error))
+}
+
+async fn pages<T: Clone>(
+    wanted: ListParams,
+    list: impl AsyncFn(ListParams) -> Result<ObjectList<T>, kube::Error>,
+    mut take: impl FnMut(T),
+) -> Result<(), kube::Error> {
+    let mut page = wanted.limit(PAGE);
+    loop {
+        let ObjectList { metadata, items, .. } = list(page.clone()).await?;
+        items.into_iter().for_each(&mut take);
+        match metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page.continue_token = Some(token),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Everything that there is of a kind.
+pub(crate) async fn all<K>(
+    connection: &Connection,
+    api: Api<K>,
+    wanted: ListParams,
+) -> Result<Vec<K>, CommandError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let mut found = Vec::new();
+    each(connection, api, wanted, |object| found.push(object)).await?;
+    Ok(found)
+}

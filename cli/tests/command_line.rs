@@ -1,0 +1,105 @@
+//! The command line, without any cluster: help, completion, and what is refused before a cluster is asked for.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+fn kubectl_isp(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
+    command.args(arguments).env("KUBECONFIG", "/nowhere/kubeconfig").env_remove("KUBERNETES_SERVICE_HOST");
+    command
+}
+
+fn answer(arguments: &[&str]) -> String {
+    let Output { status, stdout, stderr } = kubectl_isp(arguments).output().unwrap();
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
+}
+
+fn refusal(arguments: &[&str], input: &str) -> String {
+    let mut command = kubectl_isp(arguments);
+    let mut child =
+        command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // One that does not read it has refused before.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn help_is_called_as_kubectl_calls_it_and_shows_examples_and_exit_codes() {
+    let help = answer(&["--help"]);
+    for part in
+        ["Usage: kubectl isp", "kubectl isp plan -f web.yaml", "2  status: an object shown is not Ready"]
+    {
+        assert!(help.contains(part), "{part}: {help}");
+    }
+    assert!(answer(&["plan", "--help"]).contains("kubectl isp plan -f -"));
+    assert_eq!(answer(&["--version"]), format!("kubectl-isp {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn there_is_completion_for_each_shell() {
+    for (shell, part) in
+        [("bash", "complete -F"), ("zsh", "#compdef kubectl-isp"), ("fish", "complete -c kubectl-isp")]
+    {
+        let script = answer(&["completion", shell]);
+        assert!(script.contains(part) && script.contains("explain-node"), "{shell}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_never_by_the_code_that_means_not_ready() {
+    for (arguments, part) in [
+        (&["status", "-o", "xml"][..], "possible values: json, yaml, wide"),
+        (&["plan"], "--filename"),
+        (&["explain-node"], "<NODE>"),
+        (&["stats"], "similar subcommand exists: 'status'"),
+        (&["status", "--namespace", "x"], "--namespace"),
+        (&["plan", "-f", "/nowhere/web.yaml"], "cannot read /nowhere/web.yaml"),
+    ] {
+        let text = refusal(arguments, "");
+        assert!(text.contains(part), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn without_a_cluster_the_ways_to_name_one_are_told() {
+    for arguments in [
+        &["status"][..],
+        &["explain-node", "work-1"],
+        &["status", "--kubeconfig", "/nowhere/kubeconfig"],
+        &["status", "--context", "elsewhere"],
+    ] {
+        let text = refusal(arguments, "");
+        for part in ["/nowhere/kubeconfig", "--kubeconfig", "--context"] {
+            assert!(text.contains(part), "{arguments:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_file_is_looked_at_before_the_cluster() {
+    let text = refusal(&["plan", "-f", "-"], "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n");
+    assert_eq!(
+        text,
+        "error: standard input, document 1: this is Service web (v1); only IngressSourcePreserve of \
+         sourcepreserve.io/v1alpha1 can be planned: leave it out\n"
+    );
+}
+
+#[test]
+fn an_api_server_that_does_not_answer_is_named() {
+    let kubeconfig = tempfile::NamedTempFile::new().unwrap();
+    // Nobody listens on the discard port of the loopback.
+    let text = "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}], \
+                users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
+    std::fs::write(kubeconfig.path(), text).unwrap();
+    let path = kubeconfig.path().to_str().unwrap();
+    let text = refusal(&["status", "--kubeconfig", path], "");
+    assert!(text.contains("http://127.0.0.1:9 cannot be reached"), "{text}");
+    assert!(text.contains("refused") && text.contains("kubectl cluster-info"), "{text}");
+}

@@ -1,0 +1,234 @@
+//! What the API server does with the operator's writes, as far as the facts show: values, and who owns them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isp_api::names::{AGENT_POOL_LABEL, FINALIZER, OPERATOR_FIELD_MANAGER};
+use isp_api::preserve::{ServiceLabel, TrafficPolicy};
+use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
+use k8s_openapi::api::core::v1::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
+
+use super::Simulation;
+use crate::action::{Action, AdmissionKind, Returned, Shape};
+use crate::cluster::{DaemonSet, Identity, Key, Service, Written};
+use crate::observe;
+use crate::ownership::Owner;
+
+/// Any port will do.
+const HEALTH_CHECK_PORT: i32 = 30000;
+
+impl Simulation {
+    /// What the API server does with the write. Whether it was accepted.
+    #[allow(clippy::too_many_lines, reason = "one arm for each kind of action")]
+    pub fn carry_out(&mut self, action: &Action) -> bool {
+        let version = self.version();
+        match action {
+            Action::Finalizer { object, identity, held } => {
+                let Some(found) = self.cluster.objects.get_mut(object) else { return false };
+                if found.metadata.resource_version.as_ref() != Some(&identity.version) {
+                    return false;
+                }
+                found.metadata.resource_version = Some(version);
+                let finalizers = found.metadata.finalizers.get_or_insert_default();
+                finalizers.retain(|finalizer| finalizer != FINALIZER);
+                finalizers.extend(held.then(|| FINALIZER.to_owned()));
+                let free = finalizers.is_empty();
+                if free {
+                    found.metadata.finalizers = None;
+                }
+                if free && found.metadata.deletion_timestamp.is_some() {
+                    self.cluster.objects.remove(object);
+                }
+            }
+            Action::Status { object, uid, status } => {
+                let Some(found) = self.cluster.objects.get_mut(object) else { return false };
+                if found.metadata.uid.as_ref() != Some(uid) {
+                    return false;
+                }
+                found.status = Some((**status).clone());
+                found.metadata.resource_version = Some(version);
+            }
+            Action::ShapeService { service, identity, shape, .. } => {
+                let Some(found) = self.cluster.services.get_mut(service) else { return false };
+                if found.identity != *identity {
+                    return false;
+                }
+                found.identity.version = version;
+                shape_service(found, shape);
+            }
+            Action::ReturnFields { service, identity, owner, fields } => {
+                let Some(found) = self.cluster.services.get_mut(service) else { return false };
+                if found.identity != *identity {
+                    return false;
+                }
+                found.identity.version = version;
+                match fields {
+                    Returned::Policy => write_policy(found, owner, false, TrafficPolicy::Cluster),
+                    Returned::Label(label) => {
+                        found.owners.iter_mut().for_each(|owner| {
+                            owner.labels.remove(&label.key);
+                        });
+                        owner_entry(found, owner, false).labels.insert(label.key.clone());
+                        found.labels.insert(label.key.clone(), label.value.clone());
+                    }
+                }
+            }
+            Action::ShapeNode { node, identity, shape, .. } => {
+                let Some(found) = self.cluster.nodes.get_mut(node) else { return false };
+                if found.identity != *identity {
+                    return false;
+                }
+                found.identity.version = version;
+                found.pool.clone_from(&shape.pool);
+                found.handover.clone_from(&shape.handover);
+                found.failure.clone_from(&shape.failure);
+                match &shape.pool {
+                    Some(pool) => drop(found.labels.insert(AGENT_POOL_LABEL.to_owned(), pool.clone())),
+                    None => drop(found.labels.remove(AGENT_POOL_LABEL)),
+                }
+            }
+            Action::KeepOff { daemon_set, identity, terms, record } => {
+                let Some(found) = self.daemon_set(daemon_set, identity, version) else { return false };
+                found.owners.clear();
+                found.owners.push(Owner {
+                    manager: OPERATOR_FIELD_MANAGER.to_owned(),
+                    applies: true,
+                    field: true,
+                    labels: BTreeSet::new(),
+                });
+                found.record = Some((**record).clone());
+                set_terms(&mut found.object, terms.clone());
+            }
+            Action::ReturnTerms { daemon_set, identity, owner, terms } => {
+                let Some(found) = self.daemon_set(daemon_set, identity, version) else { return false };
+                found.owners.retain(|owner| !owner.is_us());
+                found.owners.push(Owner { manager: owner.clone(), field: true, ..Owner::default() });
+                set_terms(&mut found.object, terms.clone());
+            }
+            Action::ReleaseKubeProxy { daemon_set, identity } => {
+                let Some(found) = self.daemon_set(daemon_set, identity, version) else { return false };
+                if found.owners.iter().any(|owner| owner.is_us() && owner.field) {
+                    set_terms(&mut found.object, Vec::new());
+                }
+                found.owners.retain(|owner| !owner.is_us());
+                found.record = None;
+            }
+            Action::ApplyPool { daemon_set, .. } => {
+                let key = observe::key(&daemon_set.metadata);
+                let identity = self.identity();
+                let Some(set) = observe::daemon_set(daemon_set) else { return false };
+                self.cluster.daemon_sets.insert(key, DaemonSet { identity, ..set });
+            }
+            Action::DeletePool { daemon_set, identity } => {
+                if self.daemon_set(daemon_set, identity, version).is_none() {
+                    return false;
+                }
+                self.cluster.daemon_sets.remove(daemon_set);
+            }
+            Action::Forget { node, identity } => {
+                if self.cluster.reports.get(node).is_none_or(|report| report.identity != *identity) {
+                    return false;
+                }
+                self.cluster.reports.remove(node);
+            }
+            Action::ApplyAdmission { kind, name, object } => {
+                let says =
+                    if *kind == AdmissionKind::Webhook { &object["webhooks"] } else { &object["spec"] };
+                let known = self.admission(*kind);
+                let uid = known
+                    .get(name)
+                    .map_or_else(|| format!("uid-{version}"), |known| known.identity.uid.clone());
+                known.insert(
+                    name.clone(),
+                    Written { identity: Identity { uid, version }, content: says.clone() },
+                );
+            }
+            Action::DeleteAdmission { kind, name, identity } => {
+                let known = self.admission(*kind);
+                if known.get(name).is_none_or(|known| known.identity != *identity) {
+                    return false;
+                }
+                known.remove(name);
+            }
+        }
+        true
+    }
+
+    fn admission(&mut self, kind: AdmissionKind) -> &mut BTreeMap<String, Written> {
+        let admission = &mut self.cluster.admission;
+        match kind {
+            AdmissionKind::Webhook => &mut admission.webhooks,
+            AdmissionKind::Policy => &mut admission.policies,
+            AdmissionKind::Binding => &mut admission.bindings,
+        }
+    }
+
+    fn daemon_set(&mut self, key: &Key, identity: &Identity, version: String) -> Option<&mut DaemonSet> {
+        let found = self.cluster.daemon_sets.get_mut(key).filter(|set| set.identity == *identity)?;
+        found.identity.version = version;
+        Some(found)
+    }
+}
+
+fn owner_entry<'a>(service: &'a mut Service, manager: &str, applies: bool) -> &'a mut Owner {
+    let place = service.owners.iter().position(|owner| owner.manager == manager && owner.applies == applies);
+    let place = place.unwrap_or_else(|| {
+        service.owners.push(Owner { manager: manager.to_owned(), applies, ..Owner::default() });
+        service.owners.len() - 1
+    });
+    &mut service.owners[place]
+}
+
+/// A write of the policy: who changes a value owns it alone.
+pub(crate) fn write_policy(service: &mut Service, manager: &str, applies: bool, policy: TrafficPolicy) {
+    if service.policy != Some(policy) {
+        service.owners.iter_mut().for_each(|owner| owner.field = false);
+        service.policy = Some(policy);
+        owner_entry(service, manager, applies).field = true;
+    } else if applies {
+        owner_entry(service, manager, applies).field = true;
+    }
+    service.health_check_node_port =
+        (policy == TrafficPolicy::Local && service.balanced).then_some(HEALTH_CHECK_PORT);
+    service.owners.retain(|owner| owner.field || !owner.labels.is_empty() || owner.is_us());
+}
+
+fn shape_service(service: &mut Service, shape: &Shape) {
+    let us = owner_entry(service, OPERATOR_FIELD_MANAGER, true);
+    let (had_field, had_labels) = (us.field, std::mem::take(&mut us.labels));
+    us.field = false;
+    if let Some(ServiceLabel { key, value }) = &shape.label {
+        if service.labels.get(key) != Some(value) {
+            service.owners.iter_mut().for_each(|owner| {
+                owner.labels.remove(key);
+            });
+        }
+        service.labels.insert(key.clone(), value.clone());
+        owner_entry(service, OPERATOR_FIELD_MANAGER, true).labels.insert(key.clone());
+    }
+    for key in had_labels {
+        if !service.owners.iter().any(|owner| owner.labels.contains(&key)) {
+            service.labels.remove(&key);
+        }
+    }
+    if shape.local {
+        write_policy(service, OPERATOR_FIELD_MANAGER, true, TrafficPolicy::Local);
+    } else if had_field && !service.owners.iter().any(|owner| owner.field) {
+        service.policy = Some(TrafficPolicy::Cluster);
+        service.health_check_node_port = None;
+    }
+    service.record.clone_from(&shape.record);
+    if *shape == Shape::default() {
+        service.owners.retain(|owner| !owner.is_us());
+    }
+}
+
+/// Gives a DaemonSet's pods this required node affinity. No terms: none. Other kinds of affinity stay.
+fn set_terms(set: &mut DaemonSetObject, terms: Vec<NodeSelectorTerm>) {
+    let Some(pod) = set.spec.template.spec.as_mut() else { return };
+    let mut affinity = pod.affinity.take().unwrap_or_default();
+    let mut of_nodes = affinity.node_affinity.take().unwrap_or_default();
+    of_nodes.required_during_scheduling_ignored_during_execution =
+        (!terms.is_empty()).then_some(NodeSelector { node_selector_terms: terms });
+    affinity.node_affinity = (of_nodes != NodeAffinity::default()).then_some(of_nodes);
+    pod.affinity = (affinity != Affinity::default()).then_some(affinity);
+}
