@@ -52,6 +52,9 @@ pub(super) enum State {
 
 pub(super) struct Rollout<'a> {
     pub(super) states: Vec<State>,
+    /// Of each node that needs an agent, whether the cluster's own kube-proxy runs there as well. As long as it does, it writes rules,
+    /// too, and sees everything.
+    pub(super) strays: Vec<bool>,
     /// Pools in which no wave begins, because of nodes that are late or have failed.
     pub(super) held: BTreeSet<&'a str>,
     on_the_way_back: bool,
@@ -68,7 +71,8 @@ struct Wave {
 impl<'a> Rollout<'a> {
     pub(super) fn new(scene: &Scene<'a>, pools: &Pools<'a>, plan: &mut Plan) -> Self {
         let pods = Pods::new(scene);
-        let mut this = Self { states: Vec::new(), held: BTreeSet::new(), on_the_way_back: false };
+        let (states, strays) = (Vec::new(), Vec::new());
+        let mut this = Self { states, strays, held: BTreeSet::new(), on_the_way_back: false };
         let mut waves: BTreeMap<&'a str, Wave> = BTreeMap::new();
         for (place, (name, node)) in scene.nodes.iter().copied().enumerate() {
             let wanted = pools.assigned[place];
@@ -88,6 +92,7 @@ impl<'a> Rollout<'a> {
                 (None, _) => this.coming_back(&watch, wanted, &mut waves, plan),
             };
             this.states.push(state);
+            this.strays.push(wanted.is_some_and(|pool| watch.has_stray(pool)));
         }
         for (pool, wave) in &waves {
             this.begin(scene, pools, pool, wave, plan);
@@ -255,7 +260,7 @@ impl<'a> Rollout<'a> {
         self.on_the_way_back
     }
 
-    /// How many nodes are elsewhere for the object, and how many of them have acknowledged its generation.
+    /// How many nodes are elsewhere for the object, and how many of them have acknowledged its generation and keep to it.
     pub(super) fn acknowledged(&self, scene: &Scene<'_>, object: &Object<'_>) -> (usize, usize) {
         let (mut elsewhere, mut ready) = (0, 0);
         // Nodes that report the same share it, so mostly one look is enough.
@@ -265,7 +270,7 @@ impl<'a> Rollout<'a> {
                 continue;
             }
             elsewhere += 1;
-            if self.states[place] != State::Done {
+            if self.states[place] != State::Done || self.strays[place] {
                 continue;
             }
             let Some(report) = scene.cluster.reports.get(*name) else { continue };
@@ -319,16 +324,20 @@ impl Watch<'_, '_> {
         if !report.connected {
             return Some("kube-proxy is not connected to the agent".to_owned());
         }
-        // As long as it runs, it writes rules as well, and sees everything.
-        let kube_proxy =
-            self.pools.pools.get(pool).and_then(|pool| Some(pool.made.as_ref().ok()?.kube_proxy.0));
-        if kube_proxy.is_some_and(|set| self.pods.of(self.name).any(|pod| pod.daemon_set == set.name)) {
+        if self.has_stray(pool) {
             return Some("the cluster's own kube-proxy has not ended on this node".to_owned());
         }
         let asked = self.scene.needing(self.place);
         let mut asked = asked.filter(|object| object.going.is_none() && !object.label_is_taken());
         let behind = asked.find(|object| report.acknowledged.get(object.uid) != Some(&object.generation))?;
         Some(format!("the agent has not acknowledged generation {} of {}", behind.generation, behind.name))
+    }
+
+    /// Whether the cluster's own kube-proxy runs here, beside the agent's.
+    fn has_stray(&self, pool: &str) -> bool {
+        let pool = self.pools.pools.get(pool);
+        let kube_proxy = pool.and_then(|pool| Some(pool.made.as_ref().ok()?.kube_proxy.0));
+        kube_proxy.is_some_and(|set| self.pods.of(self.name).any(|pod| pod.daemon_set == set.name))
     }
 
     /// Why the node is late.

@@ -83,6 +83,11 @@ impl Story<'_, '_> {
         });
         let heard = if elsewhere == acknowledged {
             yes("Acknowledged", format!("all {elsewhere} nodes elsewhere see what they should"))
+        } else if let Some(node) = self.stray() {
+            let message = format!(
+                "the cluster's own kube-proxy runs on node {node}, beside the agent's, and shows everything there: see that its                  DaemonSet keeps the node affinity, and that its pod ends"
+            );
+            no("KubeProxyRuns", message)
         } else {
             no(
                 "Waiting",
@@ -240,6 +245,17 @@ impl Story<'_, '_> {
             .iter()
             .filter(|(_, pool)| pool.members.iter().any(|node| self.object.is_elsewhere(*node)))
             .map(|(name, pool)| (*name, pool))
+    }
+
+    /// A node that has gone over and still has, or has again, the cluster's own kube-proxy.
+    fn stray(&self) -> Option<&str> {
+        let mut places = self.scene.nodes.iter().enumerate();
+        let (_, (name, _)) = places.find(|(place, _)| {
+            self.object.is_elsewhere(*place)
+                && self.rollout.strays[*place]
+                && self.rollout.states[*place] == State::Done
+        })?;
+        Some(name)
     }
 
     fn services_are(&self, reason: &'static str, what: &str, holds: impl Fn(ServiceState) -> bool) -> Said {

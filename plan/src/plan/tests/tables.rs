@@ -268,6 +268,21 @@ fn a_node_has_not_gone_over_while_the_clusters_kube_proxy_still_runs_there() {
 }
 
 #[test]
+fn a_kube_proxy_that_runs_again_where_an_agent_does_is_said() {
+    let mut world = with_object(json!({}));
+    story(&mut world);
+    world.lingering.insert("work-1".to_owned());
+    story(&mut world);
+    let (status, reason, message) = condition(&world, "Acknowledged");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "KubeProxyRuns"));
+    assert!(message.contains("node work-1"), "{message}");
+    assert_eq!(phase(&world), Phase::Progressing);
+    world.lingering.clear();
+    story(&mut world);
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
 fn a_bad_wave_is_rolled_back_at_its_deadline_and_the_services_are_untouched() {
     let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
     world.break_agent("work-1");
