@@ -142,6 +142,20 @@ async fn ready(cluster: &Cluster) -> usize {
     phases.filter(|phase| *phase == Phase::Ready).count()
 }
 
+/// The metrics once nothing is on its way any more: the last statuses, and Events, which are published one after another.
+async fn at_rest(cluster: &Cluster) -> BTreeMap<String, f64> {
+    let started = Instant::now();
+    loop {
+        let before = metrics(cluster);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let after = metrics(cluster);
+        if calls(&before) == calls(&after) {
+            return after;
+        }
+        assert!(started.elapsed() < Duration::from_mins(2), "it does not come to rest: {:?}", calls(&after));
+    }
+}
+
 #[tokio::test]
 async fn many_objects_nodes_and_services_converge_and_come_to_rest() {
     let scale = Scale::asked();
@@ -168,9 +182,7 @@ async fn many_objects_nodes_and_services_converge_and_come_to_rest() {
     let converged = started.elapsed();
     stand_in.abort();
 
-    // The last status may still be on its way.
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let before = metrics(&cluster);
+    let before = at_rest(&cluster).await;
     tokio::time::sleep(scale.rest).await;
     let after = metrics(&cluster);
     let ((writes, reads), (later_writes, later_reads)) = (calls(&before), calls(&after));
