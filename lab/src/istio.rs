@@ -64,7 +64,8 @@ pub(crate) async fn install(lab: &Lab, istioctl: &Path) -> Result<(), LabError> 
     if ingress_nodes.is_empty() { Ok(()) } else { available(lab, GATEWAY).await }
 }
 
-fn manifests(istioctl: &Path) -> Result<String, LabError> {
+/// All objects of Istio as the lab has it, but its gateway.
+pub fn manifests(istioctl: &Path) -> Result<String, LabError> {
     let mut generate = Command::new(istioctl);
     generate.args(["manifest", "generate"]);
     for setting in SETTINGS {

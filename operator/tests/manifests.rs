@@ -96,5 +96,5 @@ fn the_installed_version_is_this_one() {
         .flat_map(|(_, document)| document["images"].as_array().unwrap().clone())
         .map(|image| image["newTag"].clone())
         .collect();
-    assert_eq!(tags, [env!("CARGO_PKG_VERSION"); 3]);
+    assert_eq!(tags, [env!("CARGO_PKG_VERSION"); 4]);
 }

@@ -13,6 +13,8 @@ use crate::workspace::Workspace;
 pub(crate) enum Bench {
     /// Reads and events of 5,000 Services, direct and through the agent (smaller with `ISP_BENCH_SERVICES`)
     Filter,
+    /// Reviews of pods, by the webhook and by Istio's injector (shorter with `ISP_BENCH_SECONDS`)
+    Webhook,
 }
 
 impl Bench {
@@ -20,6 +22,7 @@ impl Bench {
     fn package(self) -> &'static str {
         match self {
             Self::Filter => "isp-proxy-agent",
+            Self::Webhook => "isp-webhook",
         }
     }
 }
@@ -28,6 +31,7 @@ impl fmt::Display for Bench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Filter => "filter",
+            Self::Webhook => "webhook",
         })
     }
 }

@@ -161,7 +161,7 @@ pub struct PoolStatus {
 }
 
 /// The pods that `spec.sidecars` selects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SidecarStatus {
     /// Pods that an entry selects and that have a sidecar.
@@ -173,6 +173,7 @@ pub struct SidecarStatus {
     /// Whose pods are stale: what to restart. At most 20 are listed, those with the most pods first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub restart: Vec<StaleOwner>,
 }
 
@@ -180,11 +181,11 @@ pub struct SidecarStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StaleOwner {
-    /// Its namespace.
+    /// The namespace that it is in.
     pub namespace: String,
     /// Its kind: `Deployment`, `StatefulSet`, `DaemonSet`, another controller, or `Pod` for a pod that nothing makes anew.
     pub kind: String,
-    /// Its name.
+    /// The name that it has there.
     pub name: String,
     /// How many of its pods are stale.
     pub pods: u32,

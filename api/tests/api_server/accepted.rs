@@ -60,6 +60,7 @@ async fn the_server_fills_in_the_defaults() {
             "namespaceSelector": { "matchLabels": { "istio-injection": "enabled" } },
             "podSelector": {},
             "interceptionMode": "TPROXY",
+            "via": "Webhook",
         }],
         "serviceLabel": { "key": "sourcepreserve.io/preserve" },
         "whenNoIngressEndpoint": "KeepLocal",

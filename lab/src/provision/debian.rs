@@ -38,6 +38,8 @@ const MACHINE: [(&str, &str); 5] = [
     ("dpkg-deb", "dpkg"),
 ];
 const CONTROL_PLANE: [(&str, &str); 1] = [("setpriv", "util-linux")];
+/// For benchmarks: what sends requests, and what keeps programs on a core.
+const LOAD: [(&str, &str); 2] = [("h2load", "nghttp2-client"), ("taskset", "util-linux")];
 
 /// Whether this process may do everything.
 pub(crate) fn is_root() -> bool {
@@ -67,6 +69,11 @@ pub(super) fn ensure(purpose: Purpose, progress: Progress) -> Result<(), Provisi
 /// Makes sure that the packages for a virtual machine are there.
 pub(super) fn ensure_for_machine(progress: Progress) -> Result<(), ProvisionError> {
     ensure_programs(&[&MACHINE], progress)
+}
+
+/// Makes sure that the packages for benchmarks are there.
+pub(super) fn ensure_for_load(progress: Progress) -> Result<(), ProvisionError> {
+    ensure_programs(&[&LOAD], progress)
 }
 
 fn ensure_programs(wanted: &[&[(&str, &str)]], progress: Progress) -> Result<(), ProvisionError> {

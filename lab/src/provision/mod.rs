@@ -178,17 +178,23 @@ pub(crate) fn machine(progress: Progress) -> Result<Kernel, ProvisionError> {
     kernel::ensure(&cache()?, progress)
 }
 
-/// One program of a Kubernetes release, for a cluster of mixed releases. It is built when it is missing, without the rest of
-/// that release.
+/// One program of a cluster or of Istio, with no more of either than that: for a cluster of mixed releases, or for a benchmark. It
+/// is built when it is missing.
 pub fn program_of(
     version: KubernetesVersion,
     name: &str,
     progress: Progress,
 ) -> Result<PathBuf, ProvisionError> {
-    let mut wanted = go::wanted(Purpose::Cluster, version);
+    let mut wanted = go::wanted(Purpose::Mesh, version);
     wanted.retain(|program| program.name == name);
-    let programs = obtain(&wanted, Purpose::Cluster, &cache()?, progress)?;
+    let programs = obtain(&wanted, Purpose::Mesh, &cache()?, progress)?;
     programs.path(name).map(Path::to_owned)
+}
+
+/// The program `h2load`, which benchmarks send requests with. Nothing else needs it, and it is installed when it is first asked for.
+pub fn load_generator(progress: Progress) -> Result<PathBuf, ProvisionError> {
+    debian::ensure_for_load(progress)?;
+    find_program("h2load").ok_or_else(|| ProvisionError::NotProvisioned("h2load".to_owned()))
 }
 
 /// Whether tests of this kind can run here, or what is missing and the way out.

@@ -141,7 +141,9 @@ async fn an_object_is_carried_out_and_put_back_and_at_rest_nothing_is_asked() {
     let actions: Vec<_> =
         operator.metrics().into_iter().filter(|line| line.starts_with("isp_operator_actions")).collect();
     assert!(actions.iter().any(|line| line.contains("localise-service")), "{actions:?}");
-    assert!(actions.iter().all(|line| line.contains("outcome=\"Done\"")), "{actions:?}");
+    // Two writes to one object are under way at a time, and the second may find that the first was faster.
+    let is_fine = |line: &String| line.contains("outcome=\"Done\"") || line.contains("outcome=\"Stale\"");
+    assert!(actions.iter().all(is_fine), "{actions:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,239 @@
+//! Many reviews: h2load sends them over TLS and HTTP/2, as API servers do, on connections that are kept, and writes down how long
+//! each took.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
+
+use crate::figures::Usage;
+use crate::server::Server;
+
+/// Connections are made in this time, and not counted.
+const WARM_UP: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Who runs where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cores {
+    pub(crate) server: usize,
+    pub(crate) generator: usize,
+}
+
+impl Cores {
+    /// The first two that this process may use.
+    pub(crate) fn choose() -> Self {
+        let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let mut cores = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap());
+        let server = cores.next().unwrap();
+        let generator = cores.next().unwrap_or_else(|| panic!("a server and a generator need a core each"));
+        Self { server, generator }
+    }
+}
+
+/// How reviews are sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    pub(crate) connections: u32,
+    /// In all; without it, the next one follows on each answer.
+    pub(crate) per_second: Option<u32>,
+}
+
+impl fmt::Display for Pace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.per_second {
+            Some(rate) => write!(out, "{rate} reviews a second, connections: {}", self.connections),
+            None => write!(out, "as many as possible, connections: {}", self.connections),
+        }
+    }
+}
+
+pub(crate) struct Generator {
+    pub(crate) program: PathBuf,
+    pub(crate) body: PathBuf,
+    pub(crate) log: PathBuf,
+    pub(crate) core: usize,
+}
+
+impl Generator {
+    /// Sends for so long. Every review has to be answered, and as it should be.
+    pub(crate) fn run(&self, server: &Server, pace: Pace, duration: Duration) -> Load {
+        let before = server.counts();
+        // It would be added to.
+        let _ = fs::remove_file(&self.log);
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig=KILL", "--", "taskset", "--cpu-list", &self.core.to_string()]);
+        command
+            .arg(&self.program)
+            .args(["--header=content-type: application/json", "--data"])
+            .arg(&self.body);
+        command.arg("--log-file").arg(&self.log).arg(format!("--clients={}", pace.connections));
+        command.arg(format!("--warm-up-time={}ms", WARM_UP.as_millis()));
+        command.arg(format!("--duration={}ms", duration.as_millis()));
+        if let Some(rate) = pace.per_second {
+            command.arg(format!("--rps={}", f64::from(rate) / f64::from(pace.connections)));
+            // A thread for each connection: those of one thread all send at the same instant, and then wait for each other.
+            command.arg(format!("--threads={}", pace.connections));
+        }
+        let mut child =
+            command.arg(server.url()).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut looks = vec![Look::at(server)];
+        while child.try_wait().unwrap().is_none() {
+            std::thread::sleep(LOOK);
+            looks.push(Look::at(server));
+        }
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains(" 0 failed, 0 errored, 0 timeout"), "{said}");
+        assert!(said.contains(" 0 3xx, 0 4xx, 0 5xx"), "{said}");
+
+        let reviews: Vec<Review> = fs::read_to_string(&self.log).unwrap().lines().map(Review::read).collect();
+        assert!(!reviews.is_empty(), "{said}");
+        let (after, answered) = (server.counts(), Load::number(reviews.len()));
+        assert!(after.right - before.right >= answered, "{answered} reviews: {before:?}, {after:?}");
+        // At the end h2load leaves, on each connection in the middle of a review.
+        let left = if server.counts_leavers { f64::from(pace.connections) } else { 0.0 };
+        assert!(after.wrong - before.wrong <= left, "{before:?}, {after:?}");
+        Load::of(&reviews, &looks, duration)
+    }
+}
+
+/// A line of h2load's log.
+#[derive(Debug, Clone, Copy)]
+struct Review {
+    ended: Duration,
+    took: Duration,
+}
+
+impl Review {
+    fn read(line: &str) -> Self {
+        let fields: Vec<i64> = line.split('\t').map(|field| field.parse().unwrap()).collect();
+        let [start, status, took] = fields[..] else { panic!("h2load wrote {line:?}") };
+        // Of one that was answered while the warm-up ended it has no status.
+        assert!([200, 0].contains(&status), "h2load wrote {line:?}");
+        let micros = |count: i64| Duration::from_micros(count.try_into().unwrap());
+        Self { ended: micros(start + took), took: micros(took) }
+    }
+}
+
+/// What the server took until a moment.
+struct Look {
+    time: Duration,
+    usage: Usage,
+}
+
+impl Look {
+    fn at(server: &Server) -> Self {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        Self { time, usage: Usage::of(server.process()) }
+    }
+}
+
+/// The part of the rounds between the first look and the last, when the server was at work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watched {
+    reviews: f64,
+    span: Duration,
+    ran: Duration,
+    /// While the core was somebody else's.
+    waited: Duration,
+}
+
+impl Watched {
+    /// Processor time for a review, in milliseconds.
+    pub(crate) fn processor(self) -> f64 {
+        self.ran.as_secs_f64() * 1000.0 / self.reviews
+    }
+
+    /// How much of the time the server ran, in percent.
+    pub(crate) fn busy(self) -> f64 {
+        self.ran.as_secs_f64() / self.span.as_secs_f64() * 100.0
+    }
+
+    /// How much of the time the server could have run, in percent.
+    pub(crate) fn kept_waiting(self) -> f64 {
+        self.waited.as_secs_f64() / self.span.as_secs_f64() * 100.0
+    }
+}
+
+/// What came of it, in one round or several.
+#[derive(Debug)]
+pub(crate) struct Load {
+    /// In milliseconds, in the order of their size.
+    times: Vec<f64>,
+    duration: Duration,
+    pub(crate) watched: Watched,
+    /// The most at any look, in MB of 1,000,000 bytes; and the part that is no file's.
+    pub(crate) memory: f64,
+    pub(crate) own_memory: f64,
+}
+
+impl Load {
+    pub(crate) const NONE: Self = Self {
+        times: Vec::new(),
+        duration: Duration::ZERO,
+        watched: Watched { reviews: 0.0, span: Duration::ZERO, ran: Duration::ZERO, waited: Duration::ZERO },
+        memory: 0.0,
+        own_memory: 0.0,
+    };
+
+    fn of(reviews: &[Review], looks: &[Look], duration: Duration) -> Self {
+        let first = reviews.iter().map(|review| review.ended).min().unwrap_or_default();
+        let last = reviews.iter().map(|review| review.ended).max().unwrap_or_default();
+        let mut within = looks.iter().filter(|look| (first..=last).contains(&look.time));
+        let watched = match (within.next(), within.next_back()) {
+            (Some(from), Some(to)) => {
+                let span = from.time..to.time;
+                let count = reviews.iter().filter(|review| span.contains(&review.ended)).count();
+                Watched {
+                    reviews: Self::number(count),
+                    span: to.time.saturating_sub(from.time),
+                    ran: to.usage.ran.saturating_sub(from.usage.ran),
+                    waited: to.usage.waited.saturating_sub(from.usage.waited),
+                }
+            }
+            _ => panic!("too short to look at: give ISP_BENCH_SECONDS a larger value"),
+        };
+        let mut this = Self::NONE;
+        let most = |of: fn(&Usage) -> f64| looks.iter().map(|look| of(&look.usage)).fold(0.0, f64::max);
+        let (memory, own_memory) = (most(|usage| usage.resident), most(|usage| usage.own));
+        let times = reviews.iter().map(|review| review.took.as_secs_f64() * 1000.0).collect();
+        this.add(Self { times, duration, watched, memory, own_memory });
+        this
+    }
+
+    fn number(count: usize) -> f64 {
+        f64::from(u32::try_from(count).unwrap())
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.times.extend(other.times);
+        self.times.sort_by(f64::total_cmp);
+        self.duration += other.duration;
+        self.watched.reviews += other.watched.reviews;
+        self.watched.span += other.watched.span;
+        self.watched.ran += other.watched.ran;
+        self.watched.waited += other.watched.waited;
+        self.memory = self.memory.max(other.memory);
+        self.own_memory = self.own_memory.max(other.own_memory);
+    }
+
+    /// In milliseconds.
+    pub(crate) fn quantile(&self, part: f64) -> f64 {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an index within the list"
+        )]
+        let index = (Self::number(self.times.len() - 1) * part).round() as usize;
+        self.times[index]
+    }
+
+    pub(crate) fn per_second(&self) -> f64 {
+        Self::number(self.times.len()) / self.duration.as_secs_f64()
+    }
+}
