@@ -3,6 +3,7 @@
 //! tree).
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,9 +17,17 @@ const ROOT: &str = "/sys/fs/cgroup";
 pub(super) fn create(lab: &str, node: &str) -> Result<(), LabError> {
     let relative = cgroup_parent(lab, node);
     for path in trees().into_iter().map(|tree| tree.join(relative.trim_start_matches('/'))) {
-        fs::create_dir_all(&path).map_err(|source| LabError::File { path, source })?;
+        create_all(&path).map_err(|source| LabError::File { path, source })?;
     }
     Ok(())
+}
+
+/// Another lab that ends may take the empty parent away at any moment.
+fn create_all(path: &Path) -> io::Result<()> {
+    let gone =
+        |result: &io::Result<()>| result.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let mut tries = (0..10).map(|_| fs::create_dir_all(path));
+    tries.find(|result| !gone(result)).unwrap_or_else(|| fs::create_dir_all(path))
 }
 
 /// Removes a lab's groups, waiting shortly for processes that are still dying.
