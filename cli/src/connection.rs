@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use isp_client::chain;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::cli::PlaceArgs;
-use crate::error::{CommandError, chain};
+use crate::error::CommandError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a watch lasts. What has been silent for longer is dead.

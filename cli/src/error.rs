@@ -53,14 +53,3 @@ fn there_are(names: &[String]) -> String {
         names => format!("there are: {}", names.join(", ")),
     }
 }
-
-/// An error with its causes: those of a connection are told nowhere else.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}

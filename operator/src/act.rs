@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_client::plain;
 use isp_plan::Key;
 use isp_plan::action::{Resource, Verb, Write};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -15,7 +16,6 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use crate::error::plain;
 use crate::index::{AdmissionAnswer, Answer};
 use crate::metrics::Outcome;
 

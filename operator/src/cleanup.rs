@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isp_api::IngressSourcePreserve;
+use isp_client::{ClientError, plain};
 use isp_plan::observe::is_pool;
 use isp_plan::{Cluster, Settings};
 use isp_runtime::readiness::Readiness;
@@ -17,8 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use crate::cli::{CleanupArgs, LeaseArgsError};
-use crate::client::{ClientError, connect};
-use crate::error::plain;
+use crate::client::connect;
 use crate::events::Notices;
 use crate::lease::{Keeper, Leadership};
 use crate::metrics::Metrics;

@@ -1,43 +1,19 @@
-//! The way to the API server: from the pod's own account, or as KUBECONFIG says.
+//! A client whose requests are counted.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Request;
+use isp_client::{ClientError, config};
+use kube::Client;
 use kube::client::{Body, ClientBuilder};
-use kube::{Client, Config};
-use thiserror::Error;
 use tower::util::MapRequestLayer;
 
 use crate::metrics::{Call, Metrics};
-use crate::observer::WATCH_SECONDS;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A connection on which nothing has come for longer than a watch lasts is dead.
-const READ_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
-
-/// Why there is no client.
-#[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum ClientError {
-    #[error("no API server is known: {0}; run it in a pod, or name a kubeconfig in KUBECONFIG")]
-    Unknown(#[from] Box<kube::config::InferConfigError>),
-    #[error("cannot make a client of the API server: {0}")]
-    Client(#[from] Box<kube::Error>),
-}
-
-/// A client whose requests are counted.
 pub(crate) async fn connect(metrics: Arc<Metrics>) -> Result<Client, ClientError> {
-    let mut config = Config::infer().await.map_err(Box::new)?;
-    config.connect_timeout = Some(CONNECT_TIMEOUT);
-    config.read_timeout = Some(READ_TIMEOUT);
-    // Counted from the request, not from the last one on the same connection.
-    config.reset_reader_on_write = true;
-    // What failed is decided anew before it is sent again.
-    config.default_retry = false;
     let count = MapRequestLayer::new(move |request: Request<Body>| {
         metrics.call(&Call::of(&request));
         request
     });
-    Ok(ClientBuilder::try_from(config).map_err(Box::new)?.with_layer(&count).build())
+    Ok(ClientBuilder::try_from(config().await?).map_err(Box::new)?.with_layer(&count).build())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isp_api::IngressSourcePreserve;
+use isp_client::plain;
 use isp_plan::plan::{About, Notice};
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
@@ -14,7 +15,6 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use crate::error::plain;
 use crate::metrics::Metrics;
 
 /// How many may wait to be published.

@@ -6,7 +6,7 @@
 //! | `reconcile` | the loop; `pace` when to plan, `act` how to write, `holds` and `backoff` what waits after a failure |
 //! | `lease` | which replica acts |
 //! | `events`, `metrics` | what is told to users and to whoever watches over them |
-//! | `run`, `cleanup`, `cli`, `client`, `error` | the program, and its way to the API server |
+//! | `run`, `cleanup`, `cli`, `client` | the program, and its way to the API server |
 //!
 //! What is to be done, in which order and under which conditions is not known here.
 
@@ -15,7 +15,6 @@ mod backoff;
 mod cleanup;
 mod cli;
 mod client;
-mod error;
 mod events;
 mod holds;
 mod index;
@@ -28,5 +27,5 @@ mod run;
 
 pub use cleanup::{CleanupError, cleanup};
 pub use cli::{CleanupArgs, Cli, Command, LeaseArgsError, RunArgs};
-pub use client::ClientError;
+pub use isp_client::ClientError;
 pub use run::{RunError, run};

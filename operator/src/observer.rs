@@ -2,7 +2,6 @@
 //! configuration. At rest it asks the API server for nothing but its watches.
 
 mod configuration;
-mod events;
 mod policies;
 
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use std::collections::BTreeMap;
 use futures_util::stream::{BoxStream, SelectAll};
 use futures_util::{Stream, StreamExt};
 use isp_api::names::{AGENT_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, POD_WEBHOOK_CONFIGURATION};
+use isp_client::{Watched, events, watching};
 use isp_plan::Key;
 use isp_runtime::readiness::{Pending, Readiness};
 use k8s_openapi::api::core::v1::Pod;
@@ -18,7 +18,6 @@ use kube::{Api, Client};
 use tokio::sync::oneshot;
 use tracing::info;
 
-pub(crate) use self::events::events;
 use crate::index::{AdmissionUpdate, Answer, Index, News, Source, Update};
 
 /// How many objects a page of a list has: full objects are in memory a page at a time.
@@ -27,8 +26,6 @@ const PAGE: u32 = 100;
 const PAGE_OF_REPORTS: u32 = 20;
 /// Istio puts it on every pod that it injects.
 const INJECTED_LABEL: &str = "security.istio.io/tlsMode";
-/// How long a watch lasts. A connection that is dead without a word is noticed soon after.
-pub(crate) const WATCH_SECONDS: u32 = 60;
 
 /// See the module.
 pub(crate) struct Observer {
@@ -179,7 +176,7 @@ impl Observer {
 
 /// How everything is watched.
 pub(crate) fn config() -> watcher::Config {
-    watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS)
+    watching().page_size(PAGE)
 }
 
 fn watch_all<K>(
@@ -187,7 +184,7 @@ fn watch_all<K>(
     update: fn(Box<watcher::Event<K>>) -> Update,
 ) -> BoxStream<'static, Update>
 where
-    K: events::Watched,
+    K: Watched,
 {
     events(Api::all(client), config).map(move |event| update(Box::new(event))).boxed()
 }
@@ -198,7 +195,7 @@ fn watch_admission<K>(
     update: fn(watcher::Event<K>) -> AdmissionUpdate,
 ) -> BoxStream<'static, Update>
 where
-    K: events::Watched,
+    K: Watched,
 {
     events(Api::all(client), config).map(move |event| Update::Admission(Box::new(update(event)))).boxed()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use isp_client::ClientError;
 use isp_plan::Settings;
 use isp_runtime::admin::{Admin, AdminError};
 use isp_runtime::readiness::Readiness;
@@ -13,7 +14,7 @@ use tokio::sync::oneshot;
 use tracing::info;
 
 use crate::cli::{LeaseArgsError, RunArgs};
-use crate::client::{ClientError, connect};
+use crate::client::connect;
 use crate::events::Notices;
 use crate::lease::Keeper;
 use crate::metrics::Metrics;

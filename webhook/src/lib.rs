@@ -7,21 +7,19 @@
 //! | `bundle` | how API servers come to trust it: the `caBundle` that it publishes |
 //! | `serve` | TLS and HTTP, with a bound on everything |
 //! | `metrics` | what is counted |
-//! | `run`, `cli`, `client`, `watch`, `error` | the program, and its way to the API server |
+//! | `run`, `cli`, `one` | the program; one object, followed by its name |
 
 mod admission;
 mod bundle;
 mod certs;
 mod cli;
-mod client;
-mod error;
 mod metrics;
+mod one;
 mod run;
 mod serve;
-mod watch;
 
 pub use certs::LifetimesError;
 pub use cli::{Cli, Command, RunArgs};
-pub use client::ClientError;
+pub use isp_client::ClientError;
 pub use run::{RunError, run};
 pub use serve::{ServeError, TlsError};

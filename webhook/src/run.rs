@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use isp_client::{ClientError, connect};
 use isp_runtime::admin::{Admin, AdminError};
 use isp_runtime::readiness::Readiness;
 use isp_runtime::shutdown::{Shutdown, SignalError, Tasks, TasksError};
@@ -14,7 +15,6 @@ use crate::admission::{Admission, Cache, router};
 use crate::bundle::BundleKeeper;
 use crate::certs::{Desk, IssuedKeeper, LifetimesError, OwnKeeper};
 use crate::cli::{RunArgs, Source};
-use crate::client::{ClientError, connect};
 use crate::metrics::Metrics;
 use crate::serve::{ServeError, Server, tls};
 

@@ -27,12 +27,13 @@ enum Ours {
 const OUTSIDE_WORLD: &[&str] = &["nix", "rtnetlink", "rustix", "socket2", "tokio"];
 
 const NONE: Ours = Ours::Only(&[]);
-const LIBRARIES: Ours = Ours::Only(&["isp-api", "isp-dataplane", "isp-plan", "isp-runtime"]);
+const LIBRARIES: Ours = Ours::Only(&["isp-api", "isp-client", "isp-dataplane", "isp-plan", "isp-runtime"]);
 
 const RULES: &[Rule] = &[
     Rule { of: "isp-api", ours: NONE, never: &[] },
     Rule { of: "isp-dataplane", ours: NONE, never: OUTSIDE_WORLD },
     Rule { of: "isp-plan", ours: Ours::Only(&["isp-api"]), never: OUTSIDE_WORLD },
+    Rule { of: "isp-client", ours: NONE, never: &[] },
     Rule { of: "isp-runtime", ours: NONE, never: &[] },
     Rule { of: "isp-operator", ours: LIBRARIES, never: &[] },
     Rule { of: "isp-webhook", ours: LIBRARIES, never: &[] },

@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_client::chain;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client, ResourceExt};
 use tokio::time::sleep;
 
 use crate::connection::WATCH_SECONDS;
-use crate::error::chain;
 
 /// Changes come in groups: a wave of agents, a step of the operator.
 const MOMENT: Duration = Duration::from_millis(300);

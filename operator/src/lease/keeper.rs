@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use isp_client::{events, plain};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
@@ -15,9 +16,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Election, Step, Timing};
-use crate::error::plain;
 use crate::metrics::Metrics;
-use crate::observer::{config, events};
+use crate::observer::config;
 
 /// The name of the Lease.
 const NAME: &str = "sourcepreserve-operator";

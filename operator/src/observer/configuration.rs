@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
+use isp_client::plain;
 use isp_plan::{Key, observe};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
@@ -12,7 +13,6 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::backoff::Backoff;
-use crate::error::plain;
 use crate::index::Configurations;
 
 const DEADLINE: Duration = Duration::from_secs(10);

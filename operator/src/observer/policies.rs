@@ -6,11 +6,11 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use isp_api::names::{NAME_LABEL, OPERATOR_FIELD_MANAGER};
 use isp_api::sidecar::policy::API_VERSION;
+use isp_client::{events, plain};
 use kube::{Api, Client};
 use tracing::{info, warn};
 
-use super::{config, events};
-use crate::error::plain;
+use super::config;
 use crate::index::{AdmissionUpdate, Update};
 
 /// When to ask again: an API server without them is upgraded some day.

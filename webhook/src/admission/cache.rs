@@ -7,14 +7,13 @@ use futures_util::{Stream, StreamExt};
 use isp_api::IngressSourcePreserve;
 use isp_api::preserve::Via;
 use isp_api::sidecar::{Labels, Rules};
+use isp_client::{events, watching};
 use isp_runtime::readiness::{Pending, Readiness};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::watch;
-
-use crate::watch::{config, events};
 
 /// What is known now.
 #[derive(Debug, Default)]
@@ -68,8 +67,8 @@ impl Cache {
     }
 
     async fn watch(self: Arc<Self>, client: Client, (objects, namespaces): (Pending, Pending)) {
-        let of_objects = events::<IngressSourcePreserve>(Api::all(client.clone()), config());
-        let of_namespaces = events::<PartialObjectMeta<Namespace>>(Api::all(client), config());
+        let of_objects = events::<IngressSourcePreserve>(Api::all(client.clone()), watching());
+        let of_namespaces = events::<PartialObjectMeta<Namespace>>(Api::all(client), watching());
         tokio::join!(
             follow(of_objects, objects, slim, |all| self.take_objects(all)),
             follow(of_namespaces, namespaces, labels, |all| self.take_namespaces(all)),

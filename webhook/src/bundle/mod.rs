@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isp_api::names::{OBJECT_WEBHOOK, OBJECT_WEBHOOK_CONFIGURATION, WEBHOOK_FIELD_MANAGER};
+use isp_client::plain;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::jiff::Timestamp;
 use k8s_openapi::{ByteString, Resource};
@@ -26,9 +27,8 @@ use tracing::{debug, info, warn};
 
 use self::surplus::Surplus;
 use crate::certs::Trust;
-use crate::error::plain;
 use crate::metrics::{Metrics, WriteOutcome};
-use crate::watch::{Known, One};
+use crate::one::{Known, One};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// After a write, whatever came of it: somebody else may insist on a bundle of his own.

@@ -23,7 +23,7 @@ use super::lifespan::Lifespan;
 use super::stored::TLS;
 use super::trust::Trust;
 use super::wait_until;
-use crate::watch::{Known, One};
+use crate::one::{Known, One};
 
 const AUTHORITY: &str = "ca.crt";
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use isp_client::plain;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
@@ -16,8 +17,7 @@ use super::stored::{self, Found};
 use super::trust::Trust;
 use super::turn::{self, Authorities, Lifetimes, Step};
 use super::{make, wait_until};
-use crate::error::plain;
-use crate::watch::{Known, One};
+use crate::one::{Known, One};
 
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(10);

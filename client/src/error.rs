@@ -4,7 +4,7 @@ use kube::core::Status;
 use kube::runtime::watcher;
 
 /// What the API server answered, or what broke the connection.
-pub(crate) fn plain(error: &kube::Error) -> String {
+pub fn plain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => answer(status),
         other => chain(other),
@@ -12,7 +12,7 @@ pub(crate) fn plain(error: &kube::Error) -> String {
 }
 
 /// The same for a watch.
-pub(crate) fn plain_watch(error: &watcher::Error) -> String {
+pub fn plain_watch(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
@@ -27,7 +27,7 @@ fn answer(status: &Status) -> String {
 }
 
 /// An error with its causes: those of a connection are told nowhere else.
-fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     let mut text = error.to_string();
     for cause in causes.map(ToString::to_string) {
@@ -36,4 +36,24 @@ fn chain(error: &dyn std::error::Error) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_api_server_said_is_told_in_its_words() {
+        let status = Status::failure("services is forbidden", "Forbidden").with_code(403);
+        let error = || kube::Error::Api(Box::new(status.clone()));
+        assert_eq!(plain(&error()), "services is forbidden (403)");
+        assert_eq!(plain_watch(&watcher::Error::WatchStartFailed(error())), "services is forbidden (403)");
+    }
+
+    #[test]
+    fn what_broke_the_connection_is_told() {
+        let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
+        let text = plain(&kube::Error::Service(Box::new(refused)));
+        assert!(text.contains("connection refused"), "{text}");
+    }
 }

@@ -1,4 +1,4 @@
-//! The way to the API server: from the pod's own account, or as KUBECONFIG says.
+//! A client: with the pod's own account, or as KUBECONFIG says.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub enum ClientError {
     Client(#[from] Box<kube::Error>),
 }
 
-pub(crate) async fn connect() -> Result<Client, ClientError> {
+/// How a client is to behave.
+pub async fn config() -> Result<Config, ClientError> {
     let mut config = Config::infer().await.map_err(Box::new)?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(READ_TIMEOUT);
@@ -29,5 +30,10 @@ pub(crate) async fn connect() -> Result<Client, ClientError> {
     config.reset_reader_on_write = true;
     // What failed is decided anew before it is sent again.
     config.default_retry = false;
-    Ok(Client::try_from(config).map_err(Box::new)?)
+    Ok(config)
+}
+
+/// A client.
+pub async fn connect() -> Result<Client, ClientError> {
+    Ok(Client::try_from(config().await?).map_err(Box::new)?)
 }

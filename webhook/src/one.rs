@@ -5,7 +5,7 @@ use futures_util::stream::BoxStream;
 use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
 
-use super::{Watched, events, named};
+use isp_client::{Watched, events, named};
 
 /// What is known of the object.
 #[derive(Debug)]

@@ -14,21 +14,27 @@ use tracing::{debug, info, warn};
 
 use crate::error::plain_watch;
 
+/// How long a watch lasts. A connection that is dead without a word is noticed soon after.
+pub(crate) const WATCH_SECONDS: u32 = 60;
 const ONCE_IN: Duration = Duration::from_mins(1);
 
 /// A kind that can be watched.
-pub(crate) trait Watched:
-    Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static
-{
-}
+pub trait Watched: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {}
 
 impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static> Watched for K {}
 
+/// How everything is watched.
+pub fn watching() -> watcher::Config {
+    watcher::Config::default().timeout(WATCH_SECONDS)
+}
+
+/// The one object of this name: a right that is limited to a name allows this list and this watch, and no other.
+pub fn named(name: &str) -> watcher::Config {
+    watching().fields(&format!("metadata.name={name}"))
+}
+
 /// All events, for ever.
-pub(crate) fn events<K: Watched>(
-    api: Api<K>,
-    config: watcher::Config,
-) -> impl Stream<Item = Event<K>> + Send {
+pub fn events<K: Watched>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send {
     let kind = K::plural(&());
     let mut said: Option<Instant> = None;
     let mut failing = false;
