@@ -1,6 +1,8 @@
-//! What is said: conditions, counts, and what changed since it was last said.
+//! What is said: conditions, counts, and in `notices` what changed since it was last said.
 
-use isp_api::conditions::{find, record};
+mod notices;
+
+use isp_api::conditions::record;
 use isp_api::names::condition;
 use isp_api::preserve::{
     IngressSourcePreserveStatus, Phase, PoolStatus, ServiceState, ServiceStatus, Summary,
@@ -13,9 +15,8 @@ use super::pools::Pools;
 use super::rollout::{Rollout, State};
 use super::scene::{Going, Object, Scene};
 use super::services::News;
-use super::{About, Notice, Plan, sidecars};
+use super::{Plan, sidecars};
 use crate::action::Action;
-use crate::cluster::Key;
 
 /// A condition without its time.
 struct Said {
@@ -85,7 +86,8 @@ impl Story<'_, '_> {
             yes("Acknowledged", format!("all {elsewhere} nodes elsewhere see what they should"))
         } else if let Some(node) = self.stray() {
             let message = format!(
-                "the cluster's own kube-proxy runs on node {node}, beside the agent's, and shows everything there: see that its                  DaemonSet keeps the node affinity, and that its pod ends"
+                "the cluster's own kube-proxy runs on node {node}, beside the agent's, and shows everything there: see that its \
+                 DaemonSet keeps the node affinity, and that its pod ends"
             );
             no("KubeProxyRuns", message)
         } else {
@@ -426,87 +428,6 @@ impl Story<'_, '_> {
             pools.push(PoolStatus { name: name.to_owned(), nodes, handed_over, ready, failed });
         }
         pools
-    }
-
-    /// What has changed since it was last said, for the object and for its Services.
-    fn notices(
-        &self,
-        before: &IngressSourcePreserveStatus,
-        now: &IngressSourcePreserveStatus,
-    ) -> Vec<Notice> {
-        let mut notices = Vec::new();
-        let about = || About::Object { name: self.object.name.to_owned(), uid: self.object.uid.to_owned() };
-        for (type_, bad) in [
-            (condition::READY, false),
-            (condition::DEGRADED, true),
-            (condition::CONFLICT, true),
-            (condition::AGENTS_READY, false),
-        ] {
-            let Some(said) = find(&now.conditions, type_) else { continue };
-            let earlier = find(&before.conditions, type_);
-            let turned = earlier.is_none_or(|earlier| earlier.status != said.status);
-            let failed = type_ == condition::AGENTS_READY && said.reason == "WaveFailed";
-            let newly = failed && earlier.is_none_or(|earlier| earlier.reason != said.reason);
-            if (turned && said.status == "True") || newly {
-                notices.push(Notice {
-                    about: about(),
-                    warning: bad || failed,
-                    reason: said.reason.clone(),
-                    message: said.message.clone(),
-                });
-            }
-        }
-        notices.extend(sidecars::notice(before.sidecars.as_ref(), now.sidecars.as_ref()).map(
-            |(reason, message)| Notice { about: about(), warning: true, reason: reason.to_owned(), message },
-        ));
-        for service in &now.services {
-            let earlier = before
-                .services
-                .iter()
-                .find(|earlier| earlier.namespace == service.namespace && earlier.name == service.name);
-            notices.extend(self.service_notice(earlier, service));
-        }
-        notices
-    }
-
-    fn service_notice(&self, before: Option<&ServiceStatus>, now: &ServiceStatus) -> Option<Notice> {
-        let key = Key::new(now.namespace.clone(), now.name.clone());
-        let uid = self.scene.service(&key)?.identity.uid.clone();
-        let name = self.object.name;
-        let lost = |service: &ServiceStatus| {
-            service.state == ServiceState::Preserved && service.ingress_endpoints == 0
-        };
-        let turned = before.is_none_or(|before| before.state != now.state);
-        let (warning, reason, message) = if lost(now) && !before.is_some_and(lost) {
-            (
-                true,
-                "NoIngressEndpoint",
-                "no ingress node has a ready endpoint: nobody outside is answered".to_owned(),
-            )
-        } else if turned {
-            match now.state {
-                ServiceState::Preserved => (
-                    false,
-                    "Preserved",
-                    format!("externalTrafficPolicy is Local, for IngressSourcePreserve {name}"),
-                ),
-                ServiceState::FellBack => (
-                    true,
-                    "FellBack",
-                    "externalTrafficPolicy is Cluster until an ingress node has an endpoint again".to_owned(),
-                ),
-                ServiceState::Conflict => (true, "FieldDeclared", now.message.clone().unwrap_or_default()),
-                ServiceState::Restoring => (
-                    false,
-                    "Restoring",
-                    format!("goes back to what it was before IngressSourcePreserve {name}"),
-                ),
-                ServiceState::Missing | ServiceState::Waiting | ServiceState::Labelled => return None,
-            }
-        } else {
-            return None;
-        };
-        Some(Notice { about: About::Service { key, uid }, warning, reason: reason.to_owned(), message })
     }
 }
 

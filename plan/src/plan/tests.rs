@@ -1,8 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod frontend;
 mod properties;
 mod sidecars;
 mod tables;
+mod waves;
 mod world;
 
 /// How many histories are tried: some hundreds with every run, more when asked.

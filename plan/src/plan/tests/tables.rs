@@ -3,75 +3,13 @@
 use isp_api::conditions::find;
 use isp_api::preserve::{Phase, ServiceState, TrafficPolicy};
 use k8s_openapi::jiff::SignedDuration;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::world::{INGRESS, World};
-use crate::action::Action;
+use super::frontend::{condition, phase, ready, spec, state, story, web, with_object, world};
+use super::world::World;
 use crate::cluster::{Key, Pod};
 use crate::ownership::{Owner, ours};
 use crate::plan::kube_proxy::is_kept_off;
-
-fn web() -> Key {
-    Key::new("web", "frontend")
-}
-
-fn spec(more: Value) -> Value {
-    let mut spec = json!({
-        "ingressNodes": {"selector": {"matchLabels": {INGRESS: ""}}},
-        "services": [{"namespace": "web", "name": "frontend"}],
-        "rollout": {"maxUnavailable": 1},
-    });
-    if let (Some(fields), Value::Object(more)) = (spec.as_object_mut(), more) {
-        fields.extend(more);
-    }
-    spec
-}
-
-/// An ingress node with an endpoint, two nodes elsewhere, and a Service that was made by `kubectl create`.
-fn world() -> World {
-    let mut world = World::new(&[("edge", &[(INGRESS, "")]), ("work-1", &[]), ("work-2", &[])]);
-    world.add_service(&web(), "kubectl-create");
-    world.set_endpoints(&web(), "edge", 1);
-    world
-}
-
-fn with_object(more: Value) -> World {
-    let mut world = world();
-    world.add_object("web", &spec(more));
-    world
-}
-
-/// Everything that is done until nothing is left to do, without what is merely said.
-fn story(world: &mut World) -> Vec<String> {
-    let mut told = Vec::new();
-    world.settle(|_, action| {
-        if !matches!(action, Action::Status { .. }) {
-            told.push(action.to_string());
-        }
-    });
-    told
-}
-
-fn phase(world: &World) -> Phase {
-    world.cluster.objects["web"].status.as_ref().unwrap().phase.unwrap()
-}
-
-fn condition(world: &World, type_: &str) -> (String, String, String) {
-    let status = world.cluster.objects["web"].status.as_ref().unwrap();
-    let found = find(&status.conditions, type_).unwrap();
-    (found.status.clone(), found.reason.clone(), found.message.clone())
-}
-
-fn state(world: &World) -> ServiceState {
-    world.cluster.objects["web"].status.as_ref().unwrap().services[0].state
-}
-
-fn ready() -> World {
-    let mut world = with_object(json!({}));
-    world.settle(|_, _| {});
-    assert_eq!(phase(&world), Phase::Ready);
-    world
-}
 
 #[test]
 fn the_way_on_and_the_way_off_step_by_step() {
@@ -216,22 +154,16 @@ fn a_service_falls_back_after_thirty_seconds_and_returns_after_thirty() {
     let mut world = with_object(json!({"whenNoIngressEndpoint": "FallBack"}));
     world.settle(|_, _| {});
     world.set_endpoints(&web(), "edge", 0);
-    for action in world.plan().actions {
-        world.carry_out(&action);
-    }
+    world.step();
     let lost = world.now;
     assert_eq!(world.plan().wake, Some(lost + SignedDuration::from_secs(30)));
     world.now += SignedDuration::from_secs(29);
     assert!(world.plan().actions.is_empty());
     // An endpoint that comes and goes begins the wait anew.
     world.set_endpoints(&web(), "edge", 1);
-    for action in world.plan().actions {
-        world.carry_out(&action);
-    }
+    world.step();
     world.set_endpoints(&web(), "edge", 0);
-    for action in world.plan().actions {
-        world.carry_out(&action);
-    }
+    world.step();
     world.now += SignedDuration::from_secs(2);
     assert!(world.plan().actions.is_empty());
     assert_eq!(
@@ -241,188 +173,11 @@ fn a_service_falls_back_after_thirty_seconds_and_returns_after_thirty() {
     assert_eq!((state(&world), phase(&world)), (ServiceState::FellBack, Phase::Degraded));
 
     world.set_endpoints(&web(), "edge", 1);
-    for action in world.plan().actions {
-        world.carry_out(&action);
-    }
+    world.step();
     world.now += SignedDuration::from_secs(29);
     assert!(world.plan().actions.is_empty());
     assert_eq!(story(&mut world), ["localise-service service/web/frontend"]);
     assert_eq!(phase(&world), Phase::Ready);
-}
-
-#[test]
-fn a_node_has_not_gone_over_while_the_clusters_kube_proxy_still_runs_there() {
-    let mut world = with_object(json!({}));
-    world.lingering.insert("work-1".to_owned());
-    for _ in 0..20 {
-        world.controllers();
-        for action in world.plan().actions {
-            assert!(!matches!(action, Action::ShapeService { .. }), "{action}");
-            world.carry_out(&action);
-        }
-    }
-    assert_eq!(phase(&world), Phase::Progressing);
-    world.lingering.clear();
-    story(&mut world);
-    assert_eq!(phase(&world), Phase::Ready);
-}
-
-#[test]
-fn a_kube_proxy_that_runs_again_where_an_agent_does_is_said() {
-    let mut world = with_object(json!({}));
-    story(&mut world);
-    world.lingering.insert("work-1".to_owned());
-    story(&mut world);
-    let (status, reason, message) = condition(&world, "Acknowledged");
-    assert_eq!((status.as_str(), reason.as_str()), ("False", "KubeProxyRuns"));
-    assert!(message.contains("node work-1"), "{message}");
-    assert_eq!(phase(&world), Phase::Progressing);
-    world.lingering.clear();
-    story(&mut world);
-    assert_eq!(phase(&world), Phase::Ready);
-}
-
-#[test]
-fn a_bad_wave_is_rolled_back_at_its_deadline_and_the_services_are_untouched() {
-    let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
-    world.break_agent("work-1");
-    let began = world.now;
-    let told = story(&mut world);
-    assert_eq!(
-        told[3..],
-        ["hand-over-node node/work-1", "roll-back-node node/work-1", "handed-back-node node/work-1"]
-    );
-    assert!(world.now < began + SignedDuration::from_secs(90));
-    let (status, reason, message) = condition(&world, "AgentsReady");
-    assert_eq!((status.as_str(), reason.as_str()), ("False", "WaveFailed"));
-    for part in ["pool default", "node work-1", "ImagePullBackOff"] {
-        assert!(message.contains(part), "{message}");
-    }
-    assert_eq!(phase(&world), Phase::Degraded);
-    assert_eq!(world.cluster.services[&web()].policy, Some(TrafficPolicy::Cluster));
-    assert!(world.cluster.nodes["work-1"].pool.is_none());
-
-    // Other settings are worth another try.
-    world.broken.clear();
-    world.settings.agent_image = "agent:2".to_owned();
-    world.settle(|_, _| {});
-    assert_eq!(phase(&world), Phase::Ready);
-}
-
-#[test]
-fn a_bad_wave_pauses_where_it_is_and_goes_on_when_it_is_mended() {
-    let rollout = json!({"maxUnavailable": 1, "progressDeadlineSeconds": 60, "onFailure": "Pause"});
-    let mut world = with_object(json!({"rollout": rollout}));
-    world.break_agent("work-1");
-    world.settle(|_, _| {});
-    assert_eq!(world.cluster.nodes["work-1"].pool.as_deref(), Some("default"));
-    assert!(world.cluster.nodes["work-2"].pool.is_none(), "no other wave begins");
-    assert_eq!(condition(&world, "AgentsReady").1, "WaveFailed");
-    world.broken.clear();
-    world.settle(|_, _| {});
-    assert_eq!(phase(&world), Phase::Ready);
-}
-
-#[test]
-fn a_paused_rollout_finishes_its_wave_and_begins_no_other() {
-    let mut world = with_object(json!({}));
-    while world.cluster.nodes["work-1"].pool.is_none() {
-        world.controllers();
-        for action in world.plan().actions {
-            world.carry_out(&action);
-        }
-    }
-    world.object("web", |object| object.spec.rollout.paused = true);
-    assert_eq!(story(&mut world), ["handed-over-node node/work-1"]);
-    assert_eq!(condition(&world, "AgentsReady").1, "Paused");
-    world.object("web", |object| object.spec.rollout.paused = false);
-    world.settle(|_, _| {});
-    assert_eq!(phase(&world), Phase::Ready);
-}
-
-#[test]
-fn a_wave_has_the_size_that_was_asked_for() {
-    let nodes: Vec<String> = (0..10).map(|number| format!("node-{number}")).collect();
-    for (size, expected) in [(json!(3), 3), (json!("50%"), 5), (json!("1%"), 1)] {
-        let mut world = with_object(json!({"rollout": {"maxUnavailable": size}}));
-        world.remove_node("work-1");
-        world.remove_node("work-2");
-        for node in &nodes {
-            world.add_node(node, &[]);
-        }
-        let mut largest = 0;
-        world.settle(|world, _| {
-            largest =
-                largest.max(world.cluster.nodes.values().filter(|node| node.handover.is_some()).count());
-        });
-        assert_eq!(largest, expected);
-        assert_eq!(phase(&world), Phase::Ready);
-    }
-}
-
-#[test]
-fn nodes_that_join_leave_or_change_sides_are_handled() {
-    let mut world = ready();
-    world.add_node("work-3", &[]);
-    assert_eq!(story(&mut world), ["hand-over-node node/work-3", "handed-over-node node/work-3"]);
-    assert_eq!(phase(&world), Phase::Ready);
-
-    world.node("work-3", |node| drop(node.labels.insert(INGRESS.to_owned(), String::new())));
-    assert_eq!(
-        story(&mut world),
-        [
-            "hand-back-node node/work-3",
-            "handed-back-node node/work-3",
-            "forget-node ingresssourcenode/work-3"
-        ],
-        "an ingress node is handed back"
-    );
-    world.node("work-3", |node| drop(node.labels.remove(INGRESS)));
-    assert_eq!(story(&mut world), ["hand-over-node node/work-3", "handed-over-node node/work-3"]);
-
-    world.remove_node("work-3");
-    assert_eq!(story(&mut world), ["forget-node ingresssourcenode/work-3"]);
-    assert_eq!(phase(&world), Phase::Ready);
-
-    world.add_node("work-4", &[]);
-    world.node("work-4", |node| node.ready = false);
-    assert!(story(&mut world).is_empty());
-    let (_, reason, message) = condition(&world, "AgentsReady");
-    assert!(reason == "NodeNotReady" && message.contains("work-4"), "{message}");
-}
-
-#[test]
-fn a_node_belongs_to_the_first_pool_that_matches_and_moves_when_that_changes() {
-    let pools = json!([
-        {"name": "a", "selector": {"matchLabels": {"pool": "a"}}},
-        {"name": "rest", "selector": {}},
-    ]);
-    let mut world = with_object(json!({"nodePools": pools}));
-    world.node("work-1", |node| drop(node.labels.insert("pool".to_owned(), "a".to_owned())));
-    world.settle(|_, _| {});
-    let pool = |world: &World, node: &str| world.cluster.nodes[node].pool.clone().unwrap();
-    assert_eq!((pool(&world, "work-1").as_str(), pool(&world, "work-2").as_str()), ("a", "rest"));
-    world.node("work-1", |node| drop(node.labels.remove("pool")));
-    assert_eq!(
-        story(&mut world),
-        [
-            "hand-over-node node/work-1",
-            "handed-over-node node/work-1",
-            "delete-pool daemonset/kube-system/proxy-agent-a"
-        ]
-    );
-    assert_eq!(pool(&world, "work-1"), "rest");
-}
-
-#[test]
-fn a_node_that_matches_no_pool_is_named() {
-    let pools = json!([{"name": "a", "selector": {"matchLabels": {"pool": "a"}}}]);
-    let mut world = with_object(json!({"nodePools": pools}));
-    world.node("work-1", |node| drop(node.labels.insert("pool".to_owned(), "a".to_owned())));
-    world.settle(|_, _| {});
-    let (_, reason, message) = condition(&world, "AgentsReady");
-    assert!(reason == "NodeWithoutPool" && message.contains("work-2"), "{message}");
-    assert_eq!(state(&world), ServiceState::Waiting);
 }
 
 #[test]
@@ -560,9 +315,7 @@ fn an_object_stays_until_an_agent_that_takes_its_time_has_ended_and_its_report_i
         let ending =
             Pod { daemon_set: "proxy-agent-default".to_owned(), node: "work-2".to_owned(), ..Pod::default() };
         world.cluster.pods.entry(agent.clone()).or_insert(ending);
-        for action in world.plan().actions {
-            world.carry_out(&action);
-        }
+        world.step();
     }
     assert!(world.cluster.reports.contains_key("work-2") && world.cluster.objects.contains_key("web"));
     assert_eq!(

@@ -194,6 +194,13 @@ impl World {
         self.broken.insert(node.to_owned(), "container proxy-agent: ImagePullBackOff".to_owned());
     }
 
+    /// Carries out what is to be done now.
+    pub(super) fn step(&mut self) {
+        for action in self.plan().actions {
+            self.carry_out(&action);
+        }
+    }
+
     /// Lets the operator work until nothing is left to do or to wait for.
     pub(super) fn settle(&mut self, mut each: impl FnMut(&Simulation, &Action)) {
         self.0.settle(|world, _, action| each(world, action)).unwrap();
