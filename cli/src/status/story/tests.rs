@@ -37,8 +37,24 @@ fn steps(done: usize) -> Vec<Value> {
     STEPS.iter().enumerate().map(step).collect()
 }
 
-fn conditions(done: usize, others: &[Value]) -> Value {
-    json!([others, &steps(done)].concat())
+/// What is said beside the steps: type, status, reason, message.
+type Said<'a> = (&'a str, bool, &'a str, &'a str);
+
+fn conditions(done: usize, said: &[Said<'_>]) -> Value {
+    let said = said.iter().map(|(type_, status, reason, message)| condition(type_, *status, reason, message));
+    said.chain(steps(done)).collect()
+}
+
+/// An object in this phase, of which so many steps are done; `more` are the other fields of its status.
+fn stands(name: &str, phase: &str, done: usize, said: &[Said<'_>], more: Value) -> IngressSourcePreserve {
+    let mut status = more;
+    status["phase"] = json!(phase);
+    status["conditions"] = conditions(done, said);
+    object(name, &status)
+}
+
+fn told(object: &IngressSourcePreserve, nodes: &[IngressSourceNode]) -> String {
+    tell(std::slice::from_ref(object), nodes, false)
 }
 
 fn service(name: &str, state: &str, endpoints: u32) -> Value {
@@ -67,20 +83,14 @@ fn seen(generation: i64, relisted: bool, programmed: Option<bool>) -> Value {
 const PRESERVED: &str = "the client address arrives at 1 Services";
 
 fn ready(name: &str) -> IngressSourcePreserve {
-    let conditions = conditions(
-        5,
-        &[
-            condition("Ready", true, "Preserved", PRESERVED),
-            condition("Progressing", false, "Done", "nothing is left to do"),
-        ],
-    );
-    object(
-        name,
-        &json!({
-            "phase": "Ready", "conditions": conditions,
-            "services": [service("frontend", "Preserved", 2)], "nodePools": [pool("default", [2, 2, 2, 0])],
-        }),
-    )
+    let said =
+        [("Ready", true, "Preserved", PRESERVED), ("Progressing", false, "Done", "nothing is left to do")];
+    stands(name, "Ready", 5, &said, preserving(&[service("frontend", "Preserved", 2)]))
+}
+
+/// These Services, and a pool whose nodes are all ready.
+fn preserving(services: &[Value]) -> Value {
+    json!({"services": services, "nodePools": [pool("default", [2, 2, 2, 0])]})
 }
 
 #[test]
@@ -101,32 +111,27 @@ web: Ready, the client address arrives at 1 Services
   nodes      pool default: 2 nodes, 2 handed over, 2 ready
 "
     );
-    assert_eq!(tell(&[ready("web")], &nodes, false), tell(&[ready("web")], &[], false));
+    assert_eq!(told(&ready("web"), &nodes), told(&ready("web"), &[]));
     assert!(is_ready(&ready("web")));
 }
 
 #[test]
 fn what_a_rollout_waits_for_is_told_and_which_nodes_are_behind() {
     let rolling = "1 of 8 nodes elsewhere have their agent";
-    let conditions = conditions(
-        1,
-        &[
-            condition("Ready", false, "RollingOut", rolling),
-            condition("Progressing", true, "RollingOut", rolling),
-            condition("Degraded", false, "None", "nothing that worked has stopped"),
-            condition("Conflict", false, "None", "nobody else claims anything"),
-        ],
-    );
-    let web = object(
-        "web",
-        &json!({
-            "phase": "Progressing", "conditions": conditions, "services": [
-                {"namespace": "web", "name": "frontend", "state": "Waiting", "ingressEndpoints": 1,
-                 "message": "waits until every node elsewhere has acknowledged"},
-            ],
-            "nodePools": [pool("default", [7, 6, 1, 0]), pool("gpu", [1, 0, 0, 0])],
-        }),
-    );
+    let said = [
+        ("Ready", false, "RollingOut", rolling),
+        ("Progressing", true, "RollingOut", rolling),
+        ("Degraded", false, "None", "nothing that worked has stopped"),
+        ("Conflict", false, "None", "nobody else claims anything"),
+    ];
+    let more = json!({
+        "services": [{
+            "namespace": "web", "name": "frontend", "state": "Waiting", "ingressEndpoints": 1,
+            "message": "waits until every node elsewhere has acknowledged",
+        }],
+        "nodePools": [pool("default", [7, 6, 1, 0]), pool("gpu", [1, 0, 0, 0])],
+    });
+    let web = stands("web", "Progressing", 1, &said, more);
     let mut ingress_of_web = seen(1, false, None);
     ingress_of_web[0]["view"] = json!("Full");
     let nodes = [
@@ -139,7 +144,7 @@ fn what_a_rollout_waits_for_is_told_and_which_nodes_are_behind() {
         report("work-6", true, &json!([])),
         report("work-7", true, &json!([])),
     ];
-    assert_eq!(tell(std::slice::from_ref(&web), &nodes, false), "\
+    assert_eq!(told(&web, &nodes), "\
 web: Progressing
   steps      1 of 5 done: Checked; left: AgentsReady, Labelled, Acknowledged, LocalPolicySet
   services   web/frontend  Waiting, no external address, 1 endpoint on ingress nodes: waits until every node elsewhere has acknowledged
@@ -154,22 +159,15 @@ web: Progressing
   waits for  1 of 8 nodes elsewhere have their agent
 ");
     assert!(!is_ready(&web));
-    assert!(MANUAL.contains(&tell(&[web], &nodes, false)), "the manual shows it");
+    assert!(MANUAL.contains(&told(&web, &nodes)), "the manual shows it");
 }
 
 #[test]
 fn what_keeps_an_object_from_being_begun_is_told_with_the_way_out() {
     let message = "spec.ingressNodes.selector matches no node: label the nodes that take in the traffic";
-    let conditions = conditions(
-        0,
-        &[
-            condition("Ready", false, "NoIngressNodes", message),
-            condition("Progressing", false, "Stopped", message),
-        ],
-    );
-    let web = object("web", &json!({"phase": "Pending", "conditions": conditions}));
+    let said = [("Ready", false, "NoIngressNodes", message), ("Progressing", false, "Stopped", message)];
     assert_eq!(
-        tell(&[web], &[], false),
+        told(&stands("web", "Pending", 0, &said, json!({})), &[]),
         "\
 web: Pending
   steps      0 of 5 done; left: Checked, AgentsReady, Labelled, Acknowledged, LocalPolicySet
@@ -186,23 +184,17 @@ fn what_has_failed_is_told_once_with_what_to_do() {
     let failed =
         "a wave missed its deadline: pool default, node work-1: container proxy-agent: ImagePullBackOff";
     let degraded = "the agent of node work-1 in pool default missed its deadline";
-    let conditions = conditions(
-        1,
-        &[
-            condition("Ready", false, "Degraded", degraded),
-            condition("Progressing", false, "Stopped", degraded),
-            condition("Degraded", true, "WaveFailed", degraded),
-            condition("AgentsReady", false, "WaveFailed", failed),
-        ],
-    );
-    let web = object(
-        "web",
-        &json!({
-            "phase": "Degraded", "conditions": conditions, "services": [service("frontend", "Waiting", 1)],
-            "nodePools": [pool("default", [2, 0, 0, 1])],
-        }),
-    );
-    assert_eq!(tell(std::slice::from_ref(&web), &[], false), "\
+    let said = [
+        ("Ready", false, "Degraded", degraded),
+        ("Progressing", false, "Stopped", degraded),
+        ("Degraded", true, "WaveFailed", degraded),
+        ("AgentsReady", false, "WaveFailed", failed),
+    ];
+    let more = json!({
+        "services": [service("frontend", "Waiting", 1)], "nodePools": [pool("default", [2, 0, 0, 1])],
+    });
+    let web = stands("web", "Degraded", 1, &said, more);
+    assert_eq!(told(&web, &[]), "\
 web: Degraded
   steps      1 of 5 done: Checked; left: AgentsReady, Labelled, Acknowledged, LocalPolicySet
   services   web/frontend  Waiting, 192.0.2.10, 1 endpoint on ingress nodes
@@ -211,7 +203,7 @@ web: Degraded
   to do      kubectl get pods -A -o wide -l app.kubernetes.io/name=proxy-agent   # the agents; describe those that are not ready
              kubectl annotate node NODE sourcepreserve.io/agent-failed-   # tries it again once it is mended
 ");
-    assert!(MANUAL.contains(&tell(&[web], &[], false)), "the manual shows it");
+    assert!(MANUAL.contains(&told(&web, &[])), "the manual shows it");
 }
 
 #[test]
@@ -219,25 +211,17 @@ fn a_service_that_is_down_and_a_conflict_stand_beside_each_other() {
     let down = "Service web/frontend has no ready endpoint on an ingress node: nobody outside is answered";
     let conflict = "Service web/api: \"argocd\" has declared spec.externalTrafficPolicy as Cluster: change or remove it there, or \
                     set conflictPolicy: Force";
-    let conditions = conditions(
-        4,
-        &[
-            condition("Ready", false, "Conflict", conflict),
-            condition("Progressing", false, "Stopped", conflict),
-            condition("Degraded", true, "NoIngressEndpoint", down),
-            condition("Conflict", true, "FieldDeclared", conflict),
-        ],
-    );
+    let said = [
+        ("Ready", false, "Conflict", conflict),
+        ("Progressing", false, "Stopped", conflict),
+        ("Degraded", true, "NoIngressEndpoint", down),
+        ("Conflict", true, "FieldDeclared", conflict),
+    ];
     let mut declared = service("api", "Conflict", 1);
     declared["message"] = json!(conflict);
-    let web = object(
-        "web",
-        &json!({
-            "phase": "Conflict", "conditions": conditions,
-            "services": [service("frontend", "Preserved", 0), declared], "nodePools": [pool("default", [2, 2, 2, 0])],
-        }),
-    );
-    assert_eq!(tell(&[web], &[], false), "\
+    let web =
+        stands("web", "Conflict", 4, &said, preserving(&[service("frontend", "Preserved", 0), declared]));
+    assert_eq!(told(&web, &[]), "\
 web: Conflict
   steps      4 of 5 done: Checked, AgentsReady, Labelled, Acknowledged; left: LocalPolicySet
   services   web/frontend  Preserved, 192.0.2.10, 0 endpoints on ingress nodes
@@ -264,7 +248,7 @@ fn sidecars_come_with_the_commands_that_help() {
     let said = condition("SidecarsConsistent", false, "Stale", said);
     status.conditions.push(serde_json::from_value(said).unwrap());
     assert_eq!(
-        tell(std::slice::from_ref(&web), &[], false),
+        told(&web, &[]),
         "\
 web: Ready, the client address arrives at 1 Services
   steps      5 of 5 done
@@ -282,74 +266,60 @@ web: Ready, the client address arrives at 1 Services
 
 #[test]
 fn of_many_services_those_that_are_not_well_come_first_and_wide_shows_all() {
-    let mut web = ready("web");
-    let status = web.status.as_mut().unwrap();
+    let lost = "Service web/last has no ready endpoint on an ingress node: it fell back to Cluster, so its clients' address is lost";
+    let waits = "Service web/last does not yet have externalTrafficPolicy Local";
+    let said = [
+        ("Ready", false, "Degraded", lost),
+        ("Progressing", true, "Waiting", waits),
+        ("Degraded", true, "NoIngressEndpoint", lost),
+    ];
     let mut services: Vec<Value> =
         (0..9).map(|number| service(&format!("s{number}"), "Preserved", 1)).collect();
     services.push(service("last", "FellBack", 0));
     services[8]["original"] = json!({"externalTrafficPolicy": "Cluster"});
-    status.services = serde_json::from_value(json!(services)).unwrap();
-    let lost = "Service web/last has no ready endpoint on an ingress node: it fell back to Cluster, so its clients' address is lost";
-    let said = [
-        condition("Ready", false, "Degraded", lost),
-        condition(
-            "Progressing",
-            true,
-            "Waiting",
-            "Service web/last does not yet have externalTrafficPolicy Local",
-        ),
-        condition("Degraded", true, "NoIngressEndpoint", lost),
-    ];
-    status.conditions = serde_json::from_value(conditions(4, &said)).unwrap();
-    status.phase = Some(Phase::Degraded);
-    assert_eq!(tell(std::slice::from_ref(&web), &[], false), "\
+    let web = stands("web", "Degraded", 4, &said, preserving(&services));
+
+    let expected = |services: &[String], conditions: &str| {
+        let services = services.join("\n             ");
+        format!(
+            "\
 web: Degraded
   steps      4 of 5 done: Checked, AgentsReady, Labelled, Acknowledged; left: LocalPolicySet
-  services   web/last  FellBack, 192.0.2.10, 0 endpoints on ingress nodes
-             web/s0    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s1    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s2    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s3    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s4    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s5    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s6    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             and 2 more (-o wide shows all)
+  services   {services}
   nodes      pool default: 2 nodes, 2 handed over, 2 ready
-  waits for  Service web/last does not yet have externalTrafficPolicy Local
-  wrong      Service web/last has no ready endpoint on an ingress node: it fell back to Cluster, so its clients' address is lost
+  waits for  {waits}
+  wrong      {lost}
   to do      kubectl get pods -n web -o wide   # where its pods run
-");
-    assert_eq!(tell(&[web], &[], true), "\
-web: Degraded
-  steps      4 of 5 done: Checked, AgentsReady, Labelled, Acknowledged; left: LocalPolicySet
-  services   web/s0    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s1    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s2    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s3    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s4    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s5    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s6    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s7    Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-             web/s8    Preserved, 192.0.2.10, 1 endpoint on ingress nodes, was Cluster
-             web/last  FellBack, 192.0.2.10, 0 endpoints on ingress nodes
-  nodes      pool default: 2 nodes, 2 handed over, 2 ready
-  waits for  Service web/last does not yet have externalTrafficPolicy Local
-  wrong      Service web/last has no ready endpoint on an ingress node: it fell back to Cluster, so its clients' address is lost
-  to do      kubectl get pods -n web -o wide   # where its pods run
-  conditions Ready               False Degraded: Service web/last has no ready endpoint on an ingress node: it fell back to Cluster, so its clients' address is lost
-             Progressing         True  Waiting: Service web/last does not yet have externalTrafficPolicy Local
-             Degraded            True  NoIngressEndpoint: Service web/last has no ready endpoint on an ingress node: it fell back to Cluster, so its clients' address is lost
+{conditions}"
+        )
+    };
+    let well = |number: u32| format!("web/s{number}    Preserved, 192.0.2.10, 1 endpoint on ingress nodes");
+    let fell_back = || "web/last  FellBack, 192.0.2.10, 0 endpoints on ingress nodes".to_owned();
+    let few: Vec<String> = std::iter::once(fell_back())
+        .chain((0..7).map(well))
+        .chain(["and 2 more (-o wide shows all)".to_owned()])
+        .collect();
+    assert_eq!(told(&web, &[]), expected(&few, ""));
+
+    let all: Vec<String> = (0..8).map(well).chain([well(8) + ", was Cluster", fell_back()]).collect();
+    let conditions = format!(
+        "  \
+  conditions Ready               False Degraded: {lost}
+             Progressing         True  Waiting: {waits}
+             Degraded            True  NoIngressEndpoint: {lost}
              Checked             True  Reason: message
              AgentsReady         True  Reason: message
              Labelled            True  Reason: message
              Acknowledged        True  Reason: message
              LocalPolicySet      False Reason: message
-");
+"
+    );
+    assert_eq!(tell(&[web], &[], true), expected(&all, &conditions));
 }
 
 #[test]
 fn a_status_that_is_missing_or_about_another_generation_is_the_operators_fault() {
-    assert_eq!(tell(&[object("web", &Value::Null)], &[], false), "\
+    assert_eq!(told(&object("web", &Value::Null), &[]), "\
 web: Unknown
   waits for  the operator, which has not looked at it yet
   to do      kubectl get pods -A -l app.kubernetes.io/name=sourcepreserve-operator   # whether the operator runs
@@ -357,7 +327,7 @@ web: Unknown
     let mut old = ready("web");
     old.status.as_mut().unwrap().observed_generation = Some(1);
     assert!(!is_ready(&old));
-    assert_eq!(tell(&[old], &[], false), "\
+    assert_eq!(told(&old, &[]), "\
 web: Unknown, was Ready at generation 1
   steps      5 of 5 done
   services   web/frontend  Preserved, 192.0.2.10, 2 endpoints on ingress nodes
@@ -369,22 +339,13 @@ web: Unknown, was Ready at generation 1
 
 #[test]
 fn an_object_on_its_way_out_says_what_is_left() {
-    let conditions = conditions(
-        0,
-        &[
-            condition("Ready", false, "Terminating", "the object is being deleted"),
-            condition("Progressing", true, "Restoring", "1 Services are on their way back"),
-        ],
-    );
-    let web = object(
-        "web",
-        &json!({
-            "phase": "Terminating", "conditions": conditions,
-            "services": [service("frontend", "Restoring", 1)], "nodePools": [pool("default", [2, 2, 2, 0])],
-        }),
-    );
+    let said = [
+        ("Ready", false, "Terminating", "the object is being deleted"),
+        ("Progressing", true, "Restoring", "1 Services are on their way back"),
+    ];
+    let web = stands("web", "Terminating", 0, &said, preserving(&[service("frontend", "Restoring", 1)]));
     assert_eq!(
-        tell(&[web], &[], false),
+        told(&web, &[]),
         "\
 web: Terminating
   services   web/frontend  Restoring, 192.0.2.10, 1 endpoint on ingress nodes
