@@ -71,9 +71,10 @@ impl Holds {
         self.0.retain(|action, _| planned.contains(action));
     }
 
-    /// When the next wait ends, if it lies ahead.
-    pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
-        self.0.values().map(|hold| hold.end).filter(|end| *end > now).min()
+    /// When the next wait ends of those that had not ended at the last plan, if there was one. It may be over by now: only a plan
+    /// lets an action be tried again.
+    pub(crate) fn next(&self, planned: Option<Instant>) -> Option<Instant> {
+        self.0.values().map(|hold| hold.end).filter(|end| planned.is_none_or(|planned| *end > planned)).min()
     }
 
     /// Whether one waits for news of its object.

@@ -40,6 +40,11 @@ impl Pace {
         *self = Self { wake, planned: Some(now), ..Self::default() };
     }
 
+    /// When the last plan was made.
+    pub(crate) fn last(&self) -> Option<Instant> {
+        self.planned
+    }
+
     /// When to plan next. None: at rest.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         let settled = self.changes.map(|(first, last)| (last + SETTLE).min(first + LONGEST));

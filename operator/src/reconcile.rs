@@ -151,7 +151,7 @@ impl Reconciler {
     }
 
     fn due(&self, now: Instant) -> Option<Instant> {
-        [self.pace.due(now), self.holds.next(now)].into_iter().flatten().min()
+        [self.pace.due(now), self.holds.next(self.pace.last())].into_iter().flatten().min()
     }
 
     fn plan(&mut self) {

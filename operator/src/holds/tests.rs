@@ -16,7 +16,7 @@ fn an_action_that_failed_waits_longer_each_time_and_others_do_not() {
     holds.fail(&forget("a"), Until::Time, "refused", start);
     assert!(!holds.allow(&forget("a"), || None, start));
     assert!(holds.allow(&forget("b"), || None, start));
-    assert_eq!(holds.next(start), Some(start + SECOND));
+    assert_eq!(holds.next(Some(start)), Some(start + SECOND));
     assert!(holds.allow(&forget("a"), || None, start + SECOND));
 
     let later = start + SECOND;
@@ -27,7 +27,17 @@ fn an_action_that_failed_waits_longer_each_time_and_others_do_not() {
 
     holds.succeed(&forget("a"));
     assert!(holds.allow(&forget("a"), || None, later));
-    assert_eq!(holds.next(later), None);
+    assert_eq!(holds.next(Some(later)), None);
+}
+
+#[test]
+fn a_wait_that_ended_since_the_last_plan_is_not_missed_and_one_that_was_planned_with_is_no_reason_to_plan() {
+    let (mut holds, start) = (Holds::default(), Instant::now());
+    holds.fail(&forget("a"), Until::Time, "refused", start);
+    let end = start + SECOND;
+    assert_eq!(holds.next(None), Some(end));
+    assert_eq!(holds.next(Some(end - SECOND / 1000)), Some(end), "however late it is asked");
+    assert_eq!(holds.next(Some(end)), None, "that plan let it be tried");
 }
 
 #[test]
