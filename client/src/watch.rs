@@ -4,15 +4,19 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watch};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, DefaultBackoff, Event};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
 use crate::error::plain_watch;
+
+#[cfg(test)]
+mod tests;
 
 /// How long a watch lasts. A connection that is dead without a word is noticed soon after.
 pub(crate) const WATCH_SECONDS: u32 = 60;
@@ -35,33 +39,60 @@ pub fn named(name: &str) -> watcher::Config {
 
 /// All events, for ever.
 pub fn events<K: Watched>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send {
-    let kind = K::plural(&());
-    let mut said: Option<Instant> = None;
-    let mut failing = false;
-    watch(api, config).default_backoff().filter_map(move |event| {
-        let event = match event {
-            Ok(event) => {
-                if std::mem::take(&mut failing) {
-                    info!(%kind, "the watch works again");
-                }
-                Some(event)
-            }
-            Err(watcher::Error::WatchError(status)) if status.code == 410 => {
-                debug!(%kind, "the watch fell behind; everything is read anew");
-                None
-            }
-            Err(error) => {
-                let error = plain_watch(&error);
-                if said.is_none_or(|said| said.elapsed() > ONCE_IN) {
-                    warn!(%kind, error, "the watch failed; it is tried again");
-                    said = Some(Instant::now());
-                } else {
-                    debug!(%kind, error, "the watch failed again");
-                }
-                failing = true;
-                None
-            }
-        };
-        std::future::ready(event)
+    let events = watcher::watcher(api, config).boxed();
+    let watch = Watch { events, backoff: DefaultBackoff::default(), failing: false, said: None };
+    stream::unfold(watch, |mut watch| async {
+        let event = watch.next().await?;
+        Some((event, watch))
     })
+}
+
+struct Watch<K> {
+    events: BoxStream<'static, watcher::Result<Event<K>>>,
+    backoff: DefaultBackoff,
+    failing: bool,
+    /// When it was last said that it fails.
+    said: Option<Instant>,
+}
+
+impl<K: Watched> Watch<K> {
+    async fn next(&mut self) -> Option<Event<K>> {
+        loop {
+            match self.events.next().await? {
+                // It comes before the API server is asked, so it is no sign that anything works.
+                Ok(Event::Init) => return Some(Event::Init),
+                Ok(event) => {
+                    self.works();
+                    return Some(event);
+                }
+                Err(error) => {
+                    self.fails(&error);
+                    sleep(self.backoff.next().unwrap_or(ONCE_IN)).await;
+                }
+            }
+        }
+    }
+
+    fn works(&mut self) {
+        self.backoff.reset();
+        if std::mem::take(&mut self.failing) {
+            info!(kind = %K::plural(&()), "the watch works again");
+        }
+    }
+
+    fn fails(&mut self, error: &watcher::Error) {
+        let kind = K::plural(&());
+        if matches!(error, watcher::Error::WatchError(status) if status.code == 410) {
+            debug!(%kind, "the watch fell behind; everything is read anew");
+            return;
+        }
+        self.failing = true;
+        let error = plain_watch(error);
+        if self.said.is_none_or(|said| said.elapsed() > ONCE_IN) {
+            warn!(%kind, error, "the watch failed; it is tried again");
+            self.said = Some(Instant::now());
+        } else {
+            debug!(%kind, error, "the watch failed again");
+        }
+    }
 }
