@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use isp_lab::provision::{self, KubernetesVersion, Purpose};
-use isp_lab::{Lab, LabError, Place, ProxyMode, init, run_guest};
+use isp_lab::{Lab, LabError, Place, ProxyMode, init, release, run_guest};
 
 /// A real Kubernetes cluster on this machine, without Docker.
 #[derive(Debug, Parser)]
@@ -63,6 +63,14 @@ enum Command {
     LoadImage {
         /// The archive.
         archive: PathBuf,
+    },
+    /// Pack a program of this workspace as the image by which it is released, an OCI archive.
+    Pack {
+        /// The program, built for release.
+        program: PathBuf,
+        /// Where the archive goes.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
     },
     /// Build or install what a kind of test needs.
     Provision {
@@ -142,7 +150,13 @@ fn run(name: &str, command: Command) -> Result<ExitCode, LabError> {
         .enable_all()
         .build()
         .map_err(|source| LabError::File { path: "the runtime".into(), source })?;
-    runtime.block_on(act(name, command))
+    let ended = runtime.block_on(act(name, command));
+    if matches!(ended, Err(LabError::Interrupted)) {
+        // What was under way may still write to the lab's directory, so that is waited for first.
+        drop(runtime);
+        isp_lab::down(name)?;
+    }
+    ended
 }
 
 async fn act(name: &str, command: Command) -> Result<ExitCode, LabError> {
@@ -175,6 +189,7 @@ async fn act(name: &str, command: Command) -> Result<ExitCode, LabError> {
             io::copy(&mut file, &mut io::stdout()).map_err(|source| LabError::File { path, source })?;
         }
         Command::LoadImage { archive } => Lab::attach(name).await?.load_image(&archive).await?,
+        Command::Pack { program, out } => println!("{}", release::write(&program, &out)?.display()),
         Command::Provision { purpose, kubernetes } => {
             provision::provision(purpose, kubernetes, say)?;
         }
@@ -211,10 +226,7 @@ async fn up(name: &str, arguments: Up) -> Result<(), LabError> {
     // An interrupted start leaves nothing behind.
     let lab = tokio::select! {
         lab = builder.up() => lab?,
-        _ = tokio::signal::ctrl_c() => {
-            say("interrupted; taking the lab down");
-            return isp_lab::down(name);
-        }
+        _ = tokio::signal::ctrl_c() => return Err(LabError::Interrupted),
     };
     let lab = lab.keep();
     println!("export KUBECONFIG={}", lab.kubeconfig().display());

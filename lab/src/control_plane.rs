@@ -74,11 +74,14 @@ impl ControlPlane {
 
     /// A control plane of one's own.
     pub async fn start() -> Result<Self, ControlPlaneError> {
-        let programs = tokio::task::spawn_blocking(|| {
-            provision::provision(Purpose::Api, KubernetesVersion::default(), say)
-        })
-        .await
-        .map_err(|_| ControlPlaneError::Lost)??;
+        Self::start_version(KubernetesVersion::default()).await
+    }
+
+    /// The same, of another release.
+    pub async fn start_version(version: KubernetesVersion) -> Result<Self, ControlPlaneError> {
+        let provision = move || provision::provision(Purpose::Api, version, say);
+        let programs =
+            tokio::task::spawn_blocking(provision).await.map_err(|_| ControlPlaneError::Lost)??;
         let mut attempt = 1;
         loop {
             match Self::try_start(&programs).await {
@@ -131,7 +134,23 @@ impl ControlPlane {
 
     /// A kubeconfig with all rights.
     pub fn kubeconfig(&self) -> PathBuf {
-        Credentials::at(self.directory.join("pki")).kubeconfig_path("admin")
+        self.credentials().kubeconfig_path("admin")
+    }
+
+    /// Writes a kubeconfig with just the rights of a ServiceAccount.
+    pub async fn write_kubeconfig_of(
+        &self,
+        namespace: &str,
+        account: &str,
+        to: &Path,
+    ) -> Result<(), ControlPlaneError> {
+        let create = ["-n", namespace, "create", "token", account];
+        let output = command::check(&format!("kubectl {}", create.join(" ")), self.kubectl(&create).await?)?;
+        Ok(self.credentials().with_token("admin", output.stdout.trim(), to)?)
+    }
+
+    fn credentials(&self) -> Credentials {
+        Credentials::at(self.directory.join("pki"))
     }
 
     /// Runs `kubectl`, whatever its end.

@@ -91,12 +91,25 @@ impl Credentials {
 
     /// Copies a kubeconfig for use at another address of the API server.
     pub(crate) fn readdress(&self, user: &str, server: &str, to: &Path) -> Result<(), PkiError> {
+        self.copy(user, to, |config| config["clusters"][0]["cluster"]["server"] = server.into())
+    }
+
+    /// Copies a kubeconfig for whoever has this token.
+    pub(crate) fn with_token(&self, user: &str, token: &str, to: &Path) -> Result<(), PkiError> {
+        self.copy(user, to, |config| config["users"][0]["user"] = json!({"token": token}))
+    }
+
+    fn copy(
+        &self,
+        user: &str,
+        to: &Path,
+        change: impl FnOnce(&mut serde_json::Value),
+    ) -> Result<(), PkiError> {
         let from = self.kubeconfig_path(user);
         let fail = |source| PkiError::Write { path: to.to_owned(), source };
         let text = fs::read_to_string(&from).map_err(fail)?;
-        let mut config: serde_json::Value =
-            serde_json::from_str(&text).map_err(|error| fail(error.into()))?;
-        config["clusters"][0]["cluster"]["server"] = server.into();
+        let mut config = serde_json::from_str(&text).map_err(|error| fail(error.into()))?;
+        change(&mut config);
         write_private(to, &format!("{config:#}\n"))
     }
 }

@@ -45,7 +45,12 @@ pub fn pack(reference: &str, program: &Path, user: &str) -> Result<PathBuf, LabE
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let place = format!("/usr/local/bin/{name}");
     let image = Image::new(reference).program(program, &place)?.user(user).entrypoint([place]);
-    archive(&image, &image_directory()?, |_| {})
+    pack_image(&image)
+}
+
+/// The archive of an image that is not one of the lab's own.
+pub(crate) fn pack_image(image: &Image) -> Result<PathBuf, LabError> {
+    archive(image, &image_directory()?, |_| {})
 }
 
 /// When an archive of other files has been of no use for long enough.

@@ -5,7 +5,8 @@
 //!
 //! - [`Lab`]: etcd, API server, controller-manager, scheduler, and nodes with containerd, kubelet and kube-proxy, each
 //!   node in a network namespace of its own; two clients and a router outside; Istio when asked for. Needs root.
-//! - [`ControlPlane`]: etcd, API server and controller-manager on loopback, nodes simulated by kwok. Needs nothing.
+//! - [`ControlPlane`]: etcd, API server and controller-manager on loopback, nodes simulated by kwok. Needs nothing. A
+//!   [`Program`] is one of ours that runs against it.
 //! - [`NetNs`]: a few network namespaces joined by cables. Needs user namespaces, or root.
 //!
 //! A [`Vm`] stands on a lab's network as a node does, with a kernel of its own, for what this machine's kernel lacks.
@@ -30,7 +31,9 @@ mod netns;
 mod network;
 mod node;
 mod pki;
+mod program;
 pub mod provision;
+pub mod release;
 mod spec;
 mod store;
 pub mod topology;
@@ -46,4 +49,5 @@ pub use lab::{
     log_path,
 };
 pub use netns::{End, NetNs, NetNsError};
+pub use program::{Program, free_address, until};
 pub use vm::{GuestError, Vm, VmBuilder, VmError, run_guest};

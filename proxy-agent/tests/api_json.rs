@@ -140,13 +140,9 @@ async fn addresses_are_hidden_in_lists_and_watches_in_json() {
         assert!(looks < 100, "a kube-proxy that speaks JSON is not acknowledged");
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
-    let metrics = std::process::Command::new("curl")
-        .args(["-sS", &format!("http://{}/metrics", agent.admin)])
-        .output()
-        .unwrap();
-    let metrics = String::from_utf8(metrics.stdout).unwrap();
-    let delays = metrics.lines().find_map(|line| line.strip_prefix("isp_agent_watch_delay_seconds_count "));
-    assert!(delays.is_some_and(|count| count.parse::<u64>().unwrap() >= 3), "{metrics}");
+    let metrics = agent.metrics();
+    let delays = metrics.iter().find_map(|line| line.strip_prefix("isp_agent_watch_delay_seconds_count "));
+    assert!(delays.is_some_and(|count| count.parse::<u64>().unwrap() >= 3), "{metrics:?}");
 
     // Without addresses to hide the same watch passes as it is, and is still followed.
     let objects: Api<IngressSourcePreserve> = Api::all(cluster.client().unwrap());

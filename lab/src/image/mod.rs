@@ -177,6 +177,12 @@ impl Image {
         self
     }
 
+    /// Something that the image says of itself.
+    pub(crate) fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.labels.insert(key.into(), value.into());
+        self
+    }
+
     /// A digest over paths, sizes, times and settings. While it stays the same, so does the archive; it reads no
     /// file's content and looks for no library, whose changes show in the loader's cache.
     pub(crate) fn inputs_digest(&self) -> Result<Digest, Error> {

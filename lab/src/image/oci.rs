@@ -4,6 +4,7 @@
 //! The layer is not compressed: it is imported on the machine that made it, where that would only cost time.
 
 use std::{
+    collections::BTreeMap,
     env::consts::ARCH,
     fs::{self, File, Permissions},
     io::{self, BufWriter, Seek as _, SeekFrom, Write as _},
@@ -40,11 +41,18 @@ pub(super) struct Settings {
     pub(super) entrypoint: Vec<String>,
     /// Empty for root.
     pub(super) user: String,
+    /// What the image says of itself.
+    pub(super) labels: BTreeMap<String, String>,
 }
 
 impl Settings {
     pub(super) fn to_json(&self) -> Value {
-        json!({ "Entrypoint": self.entrypoint, "Env": [PATH], "User": self.user, "WorkingDir": "/" })
+        let mut config =
+            json!({ "Entrypoint": self.entrypoint, "Env": [PATH], "User": self.user, "WorkingDir": "/" });
+        if !self.labels.is_empty() {
+            config["Labels"] = json!(self.labels);
+        }
+        config
     }
 }
 

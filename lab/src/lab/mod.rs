@@ -28,6 +28,7 @@ use crate::audit;
 use crate::command::{self, CommandError, Output};
 use crate::dirs::{self, DirsError};
 use crate::image::Error as ImageError;
+use crate::images;
 use crate::init::{self, ControlError, Request};
 use crate::network;
 use crate::pki::PkiError;
@@ -71,8 +72,10 @@ pub enum LabError {
     NotRoot,
     #[error("cannot use {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("the program {0} of this workspace is not built: run `cargo build -p isp-lab -p isp-echo`")]
+    #[error("the program {0} of this workspace is not built: run `cargo build --workspace`")]
     NotBuilt(PathBuf),
+    #[error("{} is none of the programs that are released: operator, webhook, proxy-agent", .0.display())]
+    NotReleased(PathBuf),
     #[error("the lab's init ended: {0}")]
     InitEnded(String),
     #[error("{what} did not come within {} s: {detail}", seconds.as_secs())]
@@ -85,6 +88,8 @@ pub enum LabError {
     Failed { error: Box<LabError>, logs: PathBuf },
     #[error("there is no address left for a virtual machine: use fewer nodes")]
     Full,
+    #[error("interrupted; the lab is taken away")]
+    Interrupted,
     #[error("a thread of this program was lost")]
     Lost,
 }
@@ -94,6 +99,9 @@ impl From<kube::Error> for LabError {
         Self::Kube(Box::new(error))
     }
 }
+
+/// A user without rights, and his group.
+const NOBODY: &str = "65532:65532";
 
 /// A lab that is up.
 pub struct Lab {
@@ -233,6 +241,15 @@ impl Lab {
             command::check(&arguments.join(" "), output)?;
         }
         Ok(())
+    }
+
+    /// Makes a program of this workspace known to every node, as the image `lab.local/<its name>:1`.
+    pub async fn load_program(&self, program: &Path) -> Result<(), LabError> {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        if !program.is_file() {
+            return Err(LabError::NotBuilt(program.to_owned()));
+        }
+        self.load_image(&images::pack(&format!("lab.local/{name}:1"), program, NOBODY)?).await
     }
 
     /// Kills a component such as `kube-apiserver` or `edge-1/kubelet`; it is started again a second later.

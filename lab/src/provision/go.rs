@@ -133,6 +133,17 @@ pub(super) fn wanted(purpose: Purpose, kubernetes: KubernetesVersion) -> Vec<GoP
     }
 }
 
+/// Helm, by which the chart is installed.
+pub(super) fn helm() -> GoProgram {
+    GoProgram {
+        name: "helm",
+        version: "4.3.1",
+        module: "helm",
+        package: "helm.sh/helm/v4/cmd/helm".to_owned(),
+        linker_flags: "-X helm.sh/helm/v4/internal/version.version=v4.3.1".to_owned(),
+    }
+}
+
 /// Envoy's bootstrap template, which the proxy image carries: a file of the Istio module.
 pub(super) fn istio_bootstrap() -> Result<PathBuf, ProvisionError> {
     let mut list = Command::new("go");
@@ -235,7 +246,8 @@ mod tests {
     #[test]
     fn every_program_is_pinned_by_a_committed_module() {
         for version in KubernetesVersion::ALL {
-            for program in wanted(Purpose::Lab, version).iter().chain(&wanted(Purpose::Api, version)) {
+            let lab = wanted(Purpose::Lab, version);
+            for program in lab.iter().chain(&wanted(Purpose::Api, version)).chain([&helm()]) {
                 let module = fs::read_to_string(module_directory(program.module).join("go.mod")).unwrap();
                 let tools = fs::read_to_string(module_directory(program.module).join("tools.go")).unwrap();
                 assert!(

@@ -191,6 +191,12 @@ pub fn program_of(
     programs.path(name).map(Path::to_owned)
 }
 
+/// The program `helm`, which only tests of the chart need. It is built when it is first asked for.
+pub fn helm(progress: Progress) -> Result<PathBuf, ProvisionError> {
+    let programs = obtain(&[go::helm()], Purpose::Cluster, &cache()?, progress)?;
+    programs.path("helm").map(Path::to_owned)
+}
+
 /// The program `h2load`, which benchmarks send requests with. Nothing else needs it, and it is installed when it is first asked for.
 pub fn load_generator(progress: Progress) -> Result<PathBuf, ProvisionError> {
     debian::ensure_for_load(progress)?;

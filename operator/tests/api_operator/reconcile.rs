@@ -6,7 +6,7 @@ use std::time::Duration;
 use isp_lab::ControlPlane;
 use serde_json::{Value, json};
 
-use crate::harness::{Operator, SYSTEM, apply, install, kubectl, until, until_within};
+use crate::harness::{Operator, SYSTEM, apply, install, kubectl, until};
 use crate::way::Way;
 
 /// A cluster with everything installed, and the operator's own kubeconfig.
@@ -204,6 +204,7 @@ async fn connections_that_die_without_a_word_are_replaced() {
     apply(cluster, &object("one")).await;
     // A watch of which nothing is heard for 70 seconds is given up.
     let deadline = Duration::from_mins(3);
-    until_within(deadline, "the Service is preserved", async || is_preserved(&service(cluster).await)).await;
+    isp_lab::until(deadline, "the Service is preserved", async || is_preserved(&service(cluster).await))
+        .await;
     assert!(operator.leads());
 }

@@ -11,8 +11,6 @@ mod cluster;
 mod made;
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -89,12 +87,10 @@ fn memory(process: u32, entry: &str) -> f64 {
 
 /// The operator's metrics by name and labels.
 fn metrics(cluster: &Cluster) -> BTreeMap<String, f64> {
-    let mut stream = TcpStream::connect(cluster.admin).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let lines = cluster.operator().metrics();
+    assert!(!lines.is_empty(), "the operator does not answer");
     lines
+        .iter()
         .filter_map(|line| line.rsplit_once(' '))
         .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
         .collect()
@@ -168,7 +164,7 @@ async fn many_objects_nodes_and_services_converge_and_come_to_rest() {
     cluster.start_operator();
     let started = Instant::now();
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let floor = memory(cluster.operator_id(), "VmRSS");
+    let floor = memory(cluster.operator().id(), "VmRSS");
 
     stream::iter(0..scale.objects)
         .for_each_concurrent(AT_ONCE, async |number| {
@@ -196,7 +192,7 @@ async fn many_objects_nodes_and_services_converge_and_come_to_rest() {
             .find(|(name, _)| name.contains("plan") && name.contains(part))
             .map_or(0.0, |(_, value)| *value)
     };
-    let (rss, peak) = (memory(cluster.operator_id(), "VmRSS"), memory(cluster.operator_id(), "VmHWM"));
+    let (rss, peak) = (memory(cluster.operator().id(), "VmRSS"), memory(cluster.operator().id(), "VmHWM"));
     println!(
         "{} objects, {} nodes ({ELSEWHERE} elsewhere), {} Services: converged in {:.1} s with {writes} writes and {reads} reads; \
          {} plans, {:.1} ms each in the mean; {:.1} MB resident ({:.1} MB at the peak), of which {:.1} MB before any object; \

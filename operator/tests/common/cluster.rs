@@ -1,17 +1,16 @@
-//! A control plane with an operator, for several test programs. Its nodes are simulated; where agents are wanted, this stands in for the
-//! scheduler and for the agents, neither of which can run without real nodes.
+//! A control plane with an operator, for several test programs. Its nodes are simulated; where agents are wanted, `fleet` plays their part.
 
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+mod fleet;
+
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use isp_api::IngressSourcePreserve;
 use isp_api::conditions::find;
-use isp_api::{IngressSourceNode, IngressSourcePreserve};
-use isp_lab::ControlPlane;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use isp_lab::{ControlPlane, Program, free_address};
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
 use kube::{Api, Client, ResourceExt};
@@ -31,27 +30,10 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Res
 }
 
 pub(crate) struct Cluster {
+    /// The first to go: without an API server it would only complain.
+    operator: Option<Program>,
     pub(crate) control_plane: ControlPlane,
     pub(crate) client: Client,
-    operator: Option<Child>,
-    /// Where the operator serves its metrics.
-    pub(crate) admin: SocketAddr,
-    log: tempfile::NamedTempFile,
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        if let Some(operator) = &mut self.operator {
-            let _ = operator.kill();
-            let _ = operator.wait();
-        }
-        if std::thread::panicking() {
-            eprintln!(
-                "the operator's log:\n{}",
-                std::fs::read_to_string(self.log.path()).unwrap_or_default()
-            );
-        }
-    }
 }
 
 impl Cluster {
@@ -75,9 +57,7 @@ impl Cluster {
             assert!(output.success, "{output:?}");
         }
         control_plane.simulate_nodes().await.unwrap();
-        let admin = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-        let log = tempfile::NamedTempFile::new().unwrap();
-        Self { control_plane, client, operator: None, admin, log }
+        Self { operator: None, control_plane, client }
     }
 
     pub(crate) async fn node(&self, name: &str, labels: &Value) {
@@ -91,20 +71,18 @@ impl Cluster {
     }
 
     pub(crate) fn start_operator(&mut self) {
-        let operator = Command::new(env!("CARGO_BIN_EXE_operator"))
+        let admin = free_address().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_operator"));
+        command
             .args(["--log-format=text", "run", "--agent-image=agent:1", "--namespace=default"])
-            .arg(format!("--admin={}", self.admin))
-            .env("KUBECONFIG", self.control_plane.kubeconfig())
-            .stdin(Stdio::null())
-            .stderr(self.log.reopen().unwrap())
-            .spawn()
-            .unwrap();
-        self.operator = Some(operator);
+            .arg(format!("--admin={admin}"))
+            .env("KUBECONFIG", self.control_plane.kubeconfig());
+        self.operator = Some(Program::start("operator", command, admin).unwrap());
     }
 
-    /// The operator's process.
-    pub(crate) fn operator_id(&self) -> u32 {
-        self.operator.as_ref().unwrap().id()
+    /// The operator, once it was started.
+    pub(crate) fn operator(&self) -> &Program {
+        self.operator.as_ref().unwrap()
     }
 
     pub(crate) async fn namespace(&self, name: &str) {
@@ -227,76 +205,6 @@ impl Cluster {
 
     /// Binds the pods of DaemonSets to their nodes and acknowledges for the agents among them, until dropped.
     pub(crate) fn stand_in(&self) -> tokio::task::JoinHandle<()> {
-        let client = self.client.clone();
-        tokio::spawn(async move {
-            let mut said = BTreeMap::new();
-            loop {
-                // The API server may be busy; there is a next time.
-                let _ = bind(&client).await;
-                let _ = acknowledge(&client, &mut said).await;
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        })
+        fleet::stand_in(self.client.clone())
     }
-}
-
-/// A DaemonSet's pod names its node in its affinity; a scheduler would do no more.
-async fn bind(client: &Client) -> Result<(), kube::Error> {
-    let pods: Api<Pod> = Api::all(client.clone());
-    for pod in pods.list(&ListParams::default().fields("spec.nodeName=")).await? {
-        let spec = json!(pod.spec);
-        let terms = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-        let node = &terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0];
-        if let (Some(node), Some(namespace)) = (node.as_str(), pod.namespace()) {
-            let binding = json!({
-                "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.name_any()},
-                "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-            });
-            let path = format!("/api/v1/namespaces/{namespace}/pods/{}/binding", pod.name_any());
-            let request = http::Request::post(path)
-                .header("Content-Type", "application/json")
-                .body(binding.to_string().into_bytes())
-                .unwrap();
-            client.request_text(request).await?;
-        }
-    }
-    Ok(())
-}
-
-/// What agents say once their kube-proxies have read the view, by pod: on change only, as they do.
-async fn acknowledge(client: &Client, said: &mut BTreeMap<String, Vec<Value>>) -> Result<(), kube::Error> {
-    let objects: Api<IngressSourcePreserve> = Api::all(client.clone());
-    let views: Vec<Value> = objects
-        .list(&ListParams::default())
-        .await?
-        .iter()
-        .map(|object| {
-            json!({
-                "object": object.name_any(), "uid": object.uid(), "generation": object.metadata.generation,
-                "view": "ClusterOnly", "relisted": true,
-            })
-        })
-        .collect();
-    let pods: Api<Pod> = Api::all(client.clone());
-    for pod in pods.list(&ListParams::default().labels("app.kubernetes.io/name=proxy-agent")).await? {
-        let running = pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-        let Some(node) = node.filter(|_| running && pod.metadata.deletion_timestamp.is_none()) else {
-            continue;
-        };
-        if said.get(&pod.name_any()) == Some(&views) {
-            continue;
-        }
-        let pool = pod.labels()["sourcepreserve.io/agent-pool"].clone();
-        let mut report = json!({
-            "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourceNode", "metadata": {"name": node},
-        });
-        let reports: Api<IngressSourceNode> = Api::all(client.clone());
-        let mine = PatchParams::apply("agents").force();
-        reports.patch(&node, &mine, &Patch::Apply(&report)).await?;
-        report["status"] = json!({"pool": pool, "mode": "Filter", "proxyConnected": true, "views": views});
-        reports.patch_status(&node, &mine, &Patch::Apply(&report)).await?;
-        said.insert(pod.name_any(), views.clone());
-    }
-    Ok(())
 }

@@ -4,13 +4,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use isp_lab::ControlPlane;
+use isp_lab::{ControlPlane, Program, free_address};
 use serde_json::{Value, json};
 
 pub(crate) const NODE: &str = "work-1";
@@ -28,24 +28,9 @@ pub(crate) enum Own {
 
 /// An agent on loopback, as a process, and a directory with its files.
 pub(crate) struct Agent {
-    process: Child,
+    program: Program,
     pub(crate) address: SocketAddr,
-    pub(crate) admin: SocketAddr,
     directory: tempfile::TempDir,
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        if std::thread::panicking() {
-            eprintln!("the agent's log:\n{}", fs::read_to_string(self.file("log")).unwrap_or_default());
-        }
-    }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// What an agent and a kube-proxy need on the cluster.
@@ -111,13 +96,13 @@ impl Agent {
         fs::create_dir(directory.path().join("original")).unwrap();
         let original = directory.path().join("original/kubeconfig.conf");
         fs::write(&original, kubeconfig.to_string()).unwrap();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let (address, admin) = (free_address().unwrap(), free_address().unwrap());
         let own_token = match own {
             Own::Agent => "proxy-agent",
             Own::KubeProxy => "kube-proxy",
         };
-        let process = Command::new(env!("CARGO_BIN_EXE_proxy-agent"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_proxy-agent"));
+        command
             .args(["filter", "--node-name", NODE])
             .args(["--listen", &address.to_string()])
             .args(["--admin", &admin.to_string()])
@@ -126,13 +111,9 @@ impl Agent {
             .arg("--serving-directory")
             .arg(directory.path())
             .arg("--token-file")
-            .arg(directory.path().join(own_token))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(directory.path().join("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let agent = Self { process, address, admin, directory };
+            .arg(directory.path().join(own_token));
+        let program = Program::start("agent", command, admin).unwrap();
+        let agent = Self { program, address, directory };
         agent.wait("serves", |agent| agent.ask(&["/version"]).0 == 200);
         agent
     }
@@ -151,7 +132,11 @@ impl Agent {
     }
 
     pub(crate) fn process(&self) -> u32 {
-        self.process.id()
+        self.program.id()
+    }
+
+    pub(crate) fn metrics(&self) -> Vec<String> {
+        self.program.metrics()
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use isp_lab::istio;
 use isp_lab::provision::{self, KubernetesVersion};
+use isp_lab::{free_address, istio};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use serde_json::{Value, json};
 
 use crate::ask;
-use crate::harness::{Cluster, SERVER, SYSTEM, free_address, until};
+use crate::harness::{Cluster, SERVER, SYSTEM, until};
 use crate::load::Cores;
 
 pub(crate) struct Server {
@@ -76,7 +76,7 @@ pub(crate) async fn apply(cluster: &Cluster, objects: &str) {
 impl Server {
     pub(crate) async fn webhook(cluster: &Cluster, cores: &Cores) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let (address, metrics) = (free_address(), free_address());
+        let (address, metrics) = (free_address().unwrap(), free_address().unwrap());
         let program = Path::new(env!("CARGO_BIN_EXE_webhook"));
         let process = start(program, cores.server, directory.path(), |command| {
             command.env("KUBECONFIG", cluster.kubeconfig()).env("POD_NAMESPACE", SYSTEM).arg("run");
@@ -117,7 +117,7 @@ impl Server {
         cluster.kubectl(&["create", "namespace", istio::NAMESPACE]).await;
         apply(cluster, &istio::manifests(&program_of("istioctl")).unwrap()).await;
         let directory = tempfile::tempdir().unwrap();
-        let (address, metrics) = (free_address(), free_address());
+        let (address, metrics) = (free_address().unwrap(), free_address().unwrap());
         let process = start(&program_of("pilot-discovery"), cores.server, directory.path(), |command| {
             let kubeconfig = cluster.control_plane.kubeconfig();
             command.env("POD_NAMESPACE", istio::NAMESPACE).env("POD_NAME", "istiod").arg("discovery");

@@ -2,24 +2,18 @@
 
 #![allow(dead_code, reason = "each program uses a part of it")]
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use isp_lab::ControlPlane;
+use isp_lab::{ControlPlane, Program, free_address};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::{Value, json};
 
 /// What is meant to happen within moments may take this long on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(1);
-const OFTEN: Duration = Duration::from_millis(50);
 
 /// Where the webhook is installed.
 pub(crate) const SYSTEM: &str = "sourcepreserve-system";
@@ -29,12 +23,8 @@ pub(crate) const SERVER: &str = "sourcepreserve-webhook.sourcepreserve-system.sv
 pub(crate) const CONFIGURATION: &str = "sourcepreserve.io";
 
 /// Waits until something is so.
-pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so().await {
-        assert!(started.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
-        tokio::time::sleep(OFTEN).await;
-    }
+pub(crate) async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
+    isp_lab::until(DEADLINE, what, is_so).await;
 }
 
 pub(crate) struct Cluster {
@@ -55,7 +45,8 @@ impl Cluster {
             this.kubectl(&["apply", "--server-side", "-f", &path]).await;
         }
         this.install().await;
-        this.write_kubeconfig().await;
+        let account = "sourcepreserve-webhook";
+        this.control_plane.write_kubeconfig_of(SYSTEM, account, &this.kubeconfig()).await.unwrap();
         this
     }
 
@@ -91,21 +82,6 @@ impl Cluster {
     }
 
     /// With just the webhook's own rights.
-    async fn write_kubeconfig(&self) {
-        let token = self.kubectl(&["-n", SYSTEM, "create", "token", "sourcepreserve-webhook"]).await;
-        let admin = fs::read_to_string(self.control_plane.kubeconfig()).unwrap();
-        let admin: Value = serde_json::from_str(&admin).unwrap();
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": admin["clusters"],
-            "users": [{"name": "webhook", "user": {"token": token.trim()}}],
-            "contexts": [{"name": "default", "context": {"cluster": admin["clusters"][0]["name"], "user": "webhook"}}],
-            "current-context": "default",
-        });
-        fs::write(self.kubeconfig(), kubeconfig.to_string()).unwrap();
-    }
-
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.directory.path().join("kubeconfig")
     }
@@ -135,76 +111,39 @@ impl Cluster {
 
 /// A replica of the webhook.
 pub(crate) struct Replica {
-    process: Child,
+    program: Program,
     pub(crate) address: SocketAddr,
-    admin: SocketAddr,
-    log: PathBuf,
-    _directory: tempfile::TempDir,
-}
-
-impl Drop for Replica {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        if std::thread::panicking() {
-            eprintln!("the log of a replica:\n{}", self.log());
-        }
-    }
-}
-
-/// Another process may take the port between its choice and its use; then the start fails and says so.
-pub(crate) fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
 impl Replica {
     pub(crate) fn start(cluster: &Cluster, arguments: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let log = directory.path().join("log");
-        let (address, admin) = (free_address(), free_address());
-        let process = Command::new(env!("CARGO_BIN_EXE_webhook"))
+        let (address, admin) = (free_address().unwrap(), free_address().unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_webhook"));
+        command
             .env("KUBECONFIG", cluster.kubeconfig())
             .env("POD_NAMESPACE", SYSTEM)
             .args(["--log-format=text", "--log-level=info,isp_webhook=debug", "run"])
             .args([format!("--listen={address}"), format!("--admin={admin}")])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
-        Self { process, address, admin, log, _directory: directory }
+            .args(arguments);
+        Self { program: Program::start("webhook", command, admin).unwrap(), address }
     }
 
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// What it serves at a path, if it answers.
-    fn get(&self, path: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(self.admin).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: webhook\r\n\r\n").ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+        self.program.log()
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.get("/readyz").is_some()
+        self.program.is_ready()
     }
 
     /// The value of a metric.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
-        let text = self.get("/metrics")?;
-        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        self.program.metric(name)
     }
 
     /// Ends it in an orderly way; whether it said that all was well.
     pub(crate) fn end(&mut self) -> bool {
-        kill(Pid::from_raw(self.process.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
-        self.process.wait().unwrap().success()
+        self.program.end().unwrap()
     }
 
     pub(crate) async fn wait_ready(&self) {

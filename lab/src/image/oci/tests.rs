@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, io::Read as _, path::PathBuf};
+use std::{io::Read as _, path::PathBuf};
 
 use super::super::rootfs::Entry;
 use super::*;
@@ -17,7 +17,11 @@ fn rootfs(big: &Path) -> Rootfs {
 }
 
 fn settings() -> Settings {
-    Settings { entrypoint: vec!["/usr/bin/big".into(), "--yes".into()], user: "1337:1338".into() }
+    Settings {
+        entrypoint: vec!["/usr/bin/big".into(), "--yes".into()],
+        user: "1337:1338".into(),
+        labels: BTreeMap::new(),
+    }
 }
 
 /// The archive's files by name.

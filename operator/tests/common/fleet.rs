@@ -1,0 +1,83 @@
+//! The part of nodes that are only objects: this stands in for the scheduler and for the agents, neither of which can run without real
+//! nodes. kwok does the rest.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+/// Binds the pods of DaemonSets to their nodes and acknowledges for the agents among them, until it is aborted.
+pub(crate) fn stand_in(client: Client) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut said = BTreeMap::new();
+        loop {
+            // The API server may be busy; there is a next time.
+            let _ = bind(&client).await;
+            let _ = acknowledge(&client, &mut said).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+}
+
+/// A DaemonSet's pod names its node in its affinity; a scheduler would do no more.
+async fn bind(client: &Client) -> Result<(), kube::Error> {
+    let pods: Api<Pod> = Api::all(client.clone());
+    for pod in pods.list(&ListParams::default().fields("spec.nodeName=")).await? {
+        let spec = json!(pod.spec);
+        let terms = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        let node = &terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0];
+        if let (Some(node), Some(namespace)) = (node.as_str(), pod.namespace()) {
+            let binding = json!({
+                "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.name_any()},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+            });
+            let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+            let _: Value =
+                pods.create_subresource("binding", &pod.name_any(), &PostParams::default(), &binding).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What agents say once their kube-proxies have read the view, by pod: on change only, as they do.
+async fn acknowledge(client: &Client, said: &mut BTreeMap<String, Vec<Value>>) -> Result<(), kube::Error> {
+    let objects: Api<IngressSourcePreserve> = Api::all(client.clone());
+    let views: Vec<Value> = objects
+        .list(&ListParams::default())
+        .await?
+        .iter()
+        .map(|object| {
+            json!({
+                "object": object.name_any(), "uid": object.uid(), "generation": object.metadata.generation,
+                "view": "ClusterOnly", "relisted": true,
+            })
+        })
+        .collect();
+    let pods: Api<Pod> = Api::all(client.clone());
+    for pod in pods.list(&ListParams::default().labels("app.kubernetes.io/name=proxy-agent")).await? {
+        let running = pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let Some(node) = node.filter(|_| running && pod.metadata.deletion_timestamp.is_none()) else {
+            continue;
+        };
+        if said.get(&pod.name_any()) == Some(&views) {
+            continue;
+        }
+        let pool = pod.labels()["sourcepreserve.io/agent-pool"].clone();
+        let mut report = json!({
+            "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourceNode", "metadata": {"name": node},
+        });
+        let reports: Api<IngressSourceNode> = Api::all(client.clone());
+        let mine = PatchParams::apply("agents").force();
+        reports.patch(&node, &mine, &Patch::Apply(&report)).await?;
+        report["status"] = json!({"pool": pool, "mode": "Filter", "proxyConnected": true, "views": views});
+        reports.patch_status(&node, &mine, &Patch::Apply(&report)).await?;
+        said.insert(pod.name_any(), views.clone());
+    }
+    Ok(())
+}

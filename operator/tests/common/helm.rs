@@ -1,0 +1,39 @@
+//! The real `helm`, and the chart.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use isp_lab::provision;
+
+/// A path of the repository.
+pub(crate) fn path(of: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(of)
+}
+
+pub(crate) fn chart() -> String {
+    path("manifests/chart").display().to_string()
+}
+
+pub(crate) fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Runs helm: what it printed if it succeeded, else what it complained about. It neither reads nor writes anything of the user's.
+pub(crate) fn helm(kubeconfig: &Path, arguments: &[&str]) -> Result<String, String> {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| provision::helm(say).unwrap());
+    let home = tempfile::tempdir().unwrap();
+    let mut helm = Command::new(program);
+    helm.args(arguments).env("KUBECONFIG", kubeconfig).env("HOME", home.path());
+    for place in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        helm.env(place, home.path().join(place));
+    }
+    printed(&helm.output().unwrap())
+}
+
+/// What a program printed if it succeeded, else what it complained about.
+pub(crate) fn printed(output: &Output) -> Result<String, String> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
