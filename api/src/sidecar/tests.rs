@@ -1,29 +1,9 @@
-use serde::Deserialize;
+#[path = "../../tests/sidecars/table.rs"]
+mod table;
+
 use serde_json::json;
 
 use super::*;
-
-/// A row of the table that the API server and Istio's injector are asked as well.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Row {
-    name: String,
-    #[serde(default)]
-    namespace_name: Option<String>,
-    #[serde(default)]
-    namespace: Labels,
-    #[serde(default)]
-    labels: Labels,
-    #[serde(default)]
-    annotations: Labels,
-    #[serde(default)]
-    host_network: bool,
-    expect: String,
-    #[serde(default)]
-    warns: bool,
-    #[serde(default, rename = "injector")]
-    _injector: Option<String>,
-}
 
 fn object(sidecars: &serde_json::Value) -> IngressSourcePreserve {
     serde_json::from_value(json!({
@@ -52,11 +32,10 @@ fn labels<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
 #[test]
 fn every_pod_of_the_table_is_decided_as_it_says() {
     let rules = rules();
-    let rows: Vec<Row> = serde_yaml::from_str(include_str!("../../tests/sidecars.yaml")).unwrap();
+    let rows = table::rows();
     assert!(rows.len() >= 60);
     for row in rows {
-        let mut namespace = labels([("team", "shop")]);
-        namespace.extend(row.namespace);
+        let namespace = row.namespace_labels();
         let name = row.namespace_name.as_deref().unwrap_or("some");
         let pod = Pod { labels: &row.labels, annotations: &row.annotations, host_network: row.host_network };
         let (decision, mode) = rules.decide(Namespace { name, labels: &namespace }, pod);

@@ -20,6 +20,10 @@ mod accepted;
 mod rejected;
 mod round_trip;
 mod sidecar_policy;
+#[path = "../sidecars/table.rs"]
+mod table;
+#[path = "../sidecars/tried.rs"]
+mod tried;
 
 fn project() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -10,6 +10,10 @@ mod policies;
 #[path = "../../../operator/tests/lab_operator/rights.rs"]
 mod rights;
 mod rotation;
+#[path = "../../../api/tests/sidecars/table.rs"]
+mod table;
+#[path = "../../../api/tests/sidecars/tried.rs"]
+mod tried;
 
 use harness::{CLIENT, OBJECT, REDIRECT, SYSTEM, Scenario, eventually, external};
 use isp_lab::{Place, Protocol};

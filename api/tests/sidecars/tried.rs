@@ -1,0 +1,39 @@
+//! The table's pods on an API server: every pod is tried, none is kept.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use super::table::Row;
+
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Makes the namespace of a row, named by its place in the table unless it has a name of its own.
+pub(crate) async fn make_namespace(client: &Client, index: usize, row: &Row) -> String {
+    let name = row.namespace_name.clone().unwrap_or_else(|| format!("row-{index}"));
+    let metadata = json!({"name": name, "labels": row.namespace_labels()});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.patch(&name, &PatchParams::apply("test").force(), &Patch::Apply(namespace)).await.unwrap();
+    name
+}
+
+/// What would be created as the row's pod with this spec. The namespace's ServiceAccount comes a moment after it.
+pub(crate) async fn try_pod(client: &Client, namespace: &str, row: &Row, mut spec: Value) -> Pod {
+    spec["hostNetwork"] = json!(row.host_network);
+    let metadata = json!({"name": "pod", "labels": row.labels, "annotations": row.annotations});
+    let pod = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let only_tried = PostParams { dry_run: true, ..PostParams::default() };
+    let started = Instant::now();
+    loop {
+        match pods.create(&only_tried, &pod).await {
+            Ok(created) => return created,
+            Err(error) if started.elapsed() > DEADLINE => panic!("{} in {namespace}: {error}", row.name),
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
