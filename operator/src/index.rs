@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::action::Resource;
-use isp_plan::{Cluster, Key, cluster, observe};
+use isp_plan::observe::{self, KubeProxySource};
+use isp_plan::{Cluster, Key, cluster};
 use isp_runtime::readiness::Readiness;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
@@ -25,8 +26,8 @@ use kube::runtime::watcher::Event;
 
 pub(crate) use self::admission::{AdmissionAnswer, AdmissionUpdate};
 use self::endpoints::Endpoints;
+pub(crate) use self::kube_proxy::Configurations;
 use self::kube_proxy::Followed;
-pub(crate) use self::kube_proxy::{Configurations, Source};
 use self::reading::{Reading, told};
 
 #[cfg(test)]
@@ -258,8 +259,8 @@ impl Index {
     }
 
     /// The kube-proxies there are, and what has to be read of each besides its DaemonSet.
-    pub(crate) fn sources(&self) -> BTreeMap<Key, Source> {
-        kube_proxy::sources(&self.cluster)
+    pub(crate) fn sources(&self) -> BTreeMap<Key, KubeProxySource> {
+        observe::kube_proxies(&self.cluster.daemon_sets)
     }
 
     /// Waits for the pods and the configuration of a kube-proxy. Pods that are known of it stay until they are read anew.

@@ -11,6 +11,7 @@ use futures_util::{Stream, StreamExt};
 use isp_api::names::{AGENT_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, POD_WEBHOOK_CONFIGURATION};
 use isp_client::{Watched, events, watching};
 use isp_plan::Key;
+use isp_plan::observe::{INJECTED_LABEL, KubeProxySource};
 use isp_runtime::readiness::{Pending, Readiness};
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher;
@@ -18,14 +19,15 @@ use kube::{Api, Client};
 use tokio::sync::oneshot;
 use tracing::info;
 
-use crate::index::{AdmissionUpdate, Answer, Index, News, Source, Update};
+use crate::index::{AdmissionUpdate, Answer, Index, News, Update};
+
+#[cfg(test)]
+mod tests;
 
 /// How many objects a page of a list has: full objects are in memory a page at a time.
 const PAGE: u32 = 100;
 /// An agent's report has an entry for each IngressSourcePreserve.
 const PAGE_OF_REPORTS: u32 = 20;
-/// Istio puts it on every pod that it injects.
-const INJECTED_LABEL: &str = "security.istio.io/tlsMode";
 
 /// See the module.
 pub(crate) struct Observer {
@@ -41,7 +43,7 @@ pub(crate) struct Observer {
 
 /// What is read of a kube-proxy. Its readings end when this is dropped.
 struct Following {
-    source: Source,
+    source: KubeProxySource,
     _pods: oneshot::Sender<()>,
     _configuration: oneshot::Sender<()>,
 }
@@ -103,7 +105,12 @@ impl Observer {
     /// Folds in what a write was answered with.
     pub(crate) fn take_answer(&mut self, answer: Answer) -> News {
         let about_daemon_sets = matches!(answer, Answer::DaemonSet(_) | Answer::Gone { .. });
+        let about_objects = matches!(answer, Answer::Object(_));
         let news = self.index.take_answer(answer);
+        // Somebody may have changed the object just before; the watch will have nothing new to tell then.
+        if about_objects && news == News::Facts {
+            self.follow_sidecars();
+        }
         if about_daemon_sets && news == News::Facts {
             self.follow_kube_proxies();
         }
@@ -153,14 +160,14 @@ impl Observer {
         }
     }
 
-    fn watch_pods(&mut self, set: &Key, source: &Source) -> oneshot::Sender<()> {
+    fn watch_pods(&mut self, set: &Key, source: &KubeProxySource) -> oneshot::Sender<()> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &set.namespace);
         let set = set.clone();
         let pods = events(api, config().labels(&source.selector));
         self.add(pods.map(move |event| Update::KubeProxyPods(set.clone(), Box::new(event))))
     }
 
-    fn read_configuration(&mut self, set: &Key, source: &Source) -> oneshot::Sender<()> {
+    fn read_configuration(&mut self, set: &Key, source: &KubeProxySource) -> oneshot::Sender<()> {
         let set = set.clone();
         let read = configuration::read(self.client.clone(), set.namespace.clone(), source.maps.clone());
         self.add(read.map(move |found| Update::Configurations(set.clone(), found)))

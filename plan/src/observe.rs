@@ -1,6 +1,8 @@
 //! How Kubernetes objects become facts. What cannot be read counts as not there; the objects come from a real API
 //! server, which has checked them, except for annotations, which anybody can write.
 
+mod kube_proxy;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,6 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use self::kube_proxy::{KubeProxySource, kube_proxies};
 use crate::cluster::{
     DaemonSet, Identity, Key, LastApplied, Node, Pod, Report, Service, SidecarPod, Written,
 };
@@ -248,6 +251,9 @@ pub fn bundle(object: &ValidatingWebhookConfiguration) -> Option<String> {
         _ => None,
     }
 }
+
+/// Istio puts it on every pod that it injects.
+pub const INJECTED_LABEL: &str = "security.istio.io/tlsMode";
 
 /// A pod with a sidecar, unless it is on its way out.
 pub fn sidecar_pod(object: &PodObject) -> Option<SidecarPod> {

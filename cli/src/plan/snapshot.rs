@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use isp_api::agent::runs_kube_proxy;
 use isp_api::names::{
     AGENT_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER, POD_WEBHOOK_CONFIGURATION,
 };
 use isp_api::sidecar::policy::API_VERSION;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
-use isp_plan::cluster::{Admission, DaemonSet};
+use isp_plan::cluster::Admission;
 use isp_plan::{Cluster, Key, observe};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
@@ -19,15 +18,11 @@ use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
-use kube::core::Selector;
 use kube::{Api, ResourceExt};
 
 use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::read;
-
-/// Istio puts it on every pod that it injects.
-const INJECTED_LABEL: &str = "security.istio.io/tlsMode";
 
 /// The objects there are, by name.
 pub(super) async fn objects(
@@ -114,44 +109,21 @@ async fn pods(connection: &Connection, cluster: &mut Cluster) -> Result<(), Comm
     };
     let agents = ListParams::default().labels(&format!("{NAME_LABEL}={AGENT_NAME}"));
     read::each(connection, api(connection), agents, |pod: Pod| take(&mut cluster.pods, &pod, None)).await?;
-    for (key, set) in cluster.daemon_sets.iter().filter(|(_, set)| !observe::is_pool(set)) {
-        let Some(source) = Source::of(set) else { continue };
+    for (key, source) in &observe::kube_proxies(&cluster.daemon_sets) {
         let pods: Api<Pod> = Api::namespaced(connection.client.clone(), &key.namespace);
         let own = ListParams::default().labels(&source.selector);
         read::each(connection, pods, own, |pod| take(&mut cluster.pods, &pod, Some(key))).await?;
         let maps: Api<ConfigMap> = Api::namespaced(connection.client.clone(), &key.namespace);
-        for name in source.maps {
-            let map = maps.get_opt(&name).await;
+        for name in &source.maps {
+            let map = maps.get_opt(name).await;
             let map =
                 map.map_err(|error| connection.problem("get", &read::resource::<ConfigMap>(), error))?;
             // One that is not there counts as empty, as it does for the operator.
             let files = map.as_ref().map(observe::configuration).unwrap_or_default();
-            cluster.configurations.insert(Key::new(&*key.namespace, name), files);
+            cluster.configurations.insert(Key::new(&*key.namespace, &**name), files);
         }
     }
     Ok(())
-}
-
-/// Where to read what belongs to a kube-proxy.
-struct Source {
-    selector: String,
-    /// Each `ConfigMap` that its container mounts.
-    maps: BTreeSet<String>,
-}
-
-impl Source {
-    fn of(set: &DaemonSet) -> Option<Self> {
-        let spec = &set.object.spec;
-        let pod = spec.template.spec.as_ref()?;
-        let container = pod.containers.iter().find(|container| runs_kube_proxy(container))?;
-        let mounted: BTreeSet<&str> =
-            container.volume_mounts.iter().flatten().map(|mount| mount.name.as_str()).collect();
-        let volumes = pod.volumes.iter().flatten().filter(|volume| mounted.contains(volume.name.as_str()));
-        Some(Self {
-            selector: Selector::try_from(spec.selector.clone()).ok()?.to_string(),
-            maps: volumes.filter_map(|volume| Some(volume.config_map.as_ref()?.name.clone())).collect(),
-        })
-    }
 }
 
 /// What decides on new pods.
@@ -194,7 +166,7 @@ async fn sidecars(connection: &Connection, cluster: &mut Cluster) -> Result<(), 
         cluster.namespaces.insert(namespace.name_any(), Arc::new(labels));
     })
     .await?;
-    let injected = ListParams::default().labels(INJECTED_LABEL);
+    let injected = ListParams::default().labels(observe::INJECTED_LABEL);
     read::each(connection, api(connection), injected, |pod: Pod| {
         if let Some(facts) = observe::sidecar_pod(&pod) {
             cluster.sidecars.insert(observe::key(&pod.metadata), facts);

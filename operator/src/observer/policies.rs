@@ -8,7 +8,7 @@ use isp_api::names::{NAME_LABEL, OPERATOR_FIELD_MANAGER};
 use isp_api::sidecar::policy::API_VERSION;
 use isp_client::{events, plain};
 use kube::{Api, Client};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::config;
 use crate::index::{AdmissionUpdate, Update};
@@ -48,6 +48,7 @@ async fn ask(client: Client, before: Asked) -> Option<(bool, Asked)> {
         Asked::NotYet => Duration::ZERO,
         Asked::NotServed => SOME_DAY,
     };
+    let mut failing = false;
     loop {
         tokio::time::sleep(wait).await;
         match client.list_api_group_resources(API_VERSION).await {
@@ -62,13 +63,22 @@ async fn ask(client: Client, before: Asked) -> Option<(bool, Asked)> {
                         return Some((true, Asked::NotServed));
                     }
                 }
+                failing = false;
                 wait = SOME_DAY;
             }
             Err(error) => {
-                warn!(
-                    error = plain(&error),
-                    "the API server does not say whether it has MutatingAdmissionPolicies; it is asked again"
-                );
+                let error = plain(&error);
+                if std::mem::replace(&mut failing, true) {
+                    debug!(
+                        error,
+                        "the API server still does not say whether it has MutatingAdmissionPolicies"
+                    );
+                } else {
+                    warn!(
+                        error,
+                        "the API server does not say whether it has MutatingAdmissionPolicies; it is asked again"
+                    );
+                }
                 wait = AGAIN;
             }
         }

@@ -1,0 +1,46 @@
+use std::convert::Infallible;
+
+use isp_api::IngressSourcePreserve;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Of an API server that never answers.
+fn observer() -> Observer {
+    let service = tower::service_fn(|_: http::Request<Body>| {
+        std::future::pending::<Result<http::Response<Body>, Infallible>>()
+    });
+    Observer::new(Client::new(service, "default"), &Readiness::default())
+}
+
+fn object(version: &str, sidecars: &Value) -> Box<IngressSourcePreserve> {
+    let object = json!({
+        "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourcePreserve",
+        "metadata": {"name": "web", "uid": "u", "resourceVersion": version},
+        "spec": {
+            "ingressNodes": {"selector": {}}, "services": [{"namespace": "web", "name": "frontend"}], "sidecars": sidecars,
+        },
+    });
+    Box::new(serde_json::from_value(object).unwrap())
+}
+
+#[tokio::test]
+async fn an_object_that_asks_for_sidecars_is_followed_wherever_that_was_first_seen() {
+    let mut observer = observer();
+    for event in
+        [watcher::Event::Init, watcher::Event::InitApply(*object("1", &json!([]))), watcher::Event::InitDone]
+    {
+        observer.index.take(Update::Objects(Box::new(event)));
+    }
+    observer.follow_sidecars();
+    let follows = |observer: &Observer| observer.index.missing().contains(&"namespaces".to_owned());
+    assert!(!follows(&observer));
+
+    // It was changed between the reading and our own write.
+    let changed = json!([{"namespaceSelector": {"matchLabels": {"team": "shop"}}}]);
+    assert_eq!(observer.take_answer(Answer::Object(object("3", &changed))), News::Facts);
+    assert!(follows(&observer));
+    assert_eq!(observer.take_answer(Answer::Object(object("4", &json!([])))), News::Facts);
+    assert!(!follows(&observer), "and no longer");
+}
