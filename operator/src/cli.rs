@@ -1,11 +1,10 @@
 //! The command line.
 
-mod duration;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use isp_runtime::duration;
 use isp_runtime::telemetry::LogArgs;
 use thiserror::Error;
 

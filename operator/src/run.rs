@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use isp_client::ClientError;
 use isp_plan::Settings;
-use isp_runtime::admin::{Admin, AdminError};
-use isp_runtime::readiness::Readiness;
-use isp_runtime::shutdown::{Shutdown, SignalError, Tasks, TasksError};
+use isp_runtime::program::{Program, ProgramError};
+use isp_runtime::shutdown::Shutdown;
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -34,18 +33,13 @@ pub enum RunError {
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error(transparent)]
-    Admin(#[from] AdminError),
-    #[error(transparent)]
-    Signal(#[from] SignalError),
-    #[error(transparent)]
-    Tasks(#[from] TasksError),
+    Program(#[from] ProgramError),
 }
 
 /// Runs until a signal ends it.
 pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
-    let shutdown = Shutdown::on_signals()?;
+    let mut program = Program::start()?;
     let (timing, identity) = (arguments.lease.timing()?, arguments.lease.identity()?);
-    let readiness = Readiness::default();
     let (metrics, mut registry) = (Arc::new(Metrics::default()), Registry::default());
     metrics.register(&mut registry);
     let client = connect(metrics.clone()).await?;
@@ -53,7 +47,7 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
         Keeper::new(client.clone(), &arguments.lease.namespace, identity.clone(), timing, metrics.clone());
     let (notices, publisher) = Notices::new(client.clone(), identity.clone(), metrics.clone());
     let reconciler = Reconciler::new(Parts {
-        observer: Observer::new(client.clone(), &readiness),
+        observer: Observer::new(client.clone(), program.readiness()),
         leadership: keeper.leadership(),
         settings: Settings {
             agent_image: arguments.agent_image,
@@ -64,18 +58,16 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
         notices,
         metrics,
     });
-    let admin = Admin::bind(arguments.admin).await?;
+    program.serve_admin(arguments.admin, registry).await?;
     info!(identity, namespace = arguments.lease.namespace, "started");
 
     let (idle, is_idle) = oneshot::channel::<()>();
-    let mut tasks = Tasks::new(shutdown.clone());
-    tasks.spawn("admin", admin.serve(Arc::new(registry), readiness, shutdown.clone()));
-    let end = shutdown.clone();
-    tasks.spawn("events", publisher.run(async move { end.requested().await }));
-    tasks.spawn("reconcile", reconcile(reconciler, shutdown, idle));
+    let end = program.shutdown();
+    program.spawn("events", publisher.run(async move { end.requested().await }));
+    program.spawn("reconcile", reconcile(reconciler, program.shutdown(), idle));
     // The Lease goes when nothing is under way any more.
-    tasks.spawn("lease", keeper.run(async { drop(is_idle.await) }));
-    Ok(tasks.finish(GRACE).await?)
+    program.spawn("lease", keeper.run(async { drop(is_idle.await) }));
+    Ok(program.finish(GRACE).await?)
 }
 
 /// Acts until the end is asked for. Dropping `idle` says that nothing is under way any more.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use isp_runtime::admin::{Admin, AdminError};
-use isp_runtime::readiness::Readiness;
-use isp_runtime::shutdown::{Shutdown, SignalError, Tasks, TasksError};
+use isp_runtime::program::{Program, ProgramError};
+use isp_runtime::shutdown::Shutdown;
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -72,21 +71,17 @@ pub enum FilterError {
     #[error(transparent)]
     Serving(#[from] ServingError),
     #[error(transparent)]
-    Admin(#[from] AdminError),
-    #[error(transparent)]
-    Signal(#[from] SignalError),
-    #[error(transparent)]
-    Tasks(#[from] TasksError),
+    Program(#[from] ProgramError),
 }
 
 /// Runs until a signal ends it.
 pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
-    let shutdown = Shutdown::on_signals()?;
+    let mut program = Program::start()?;
     if !arguments.listen.ip().is_loopback() {
         return Err(FilterError::NotLoopback(arguments.listen));
     }
-    let readiness = Readiness::default();
-    let (view_known, proxy_connected) = (readiness.register("view"), readiness.register("kube-proxy"));
+    let view_known = program.readiness().register("view");
+    let proxy_connected = program.readiness().register("kube-proxy");
     let (metrics, mut registry) = (Arc::new(Metrics::default()), Registry::default());
     metrics.register(&mut registry);
 
@@ -106,25 +101,18 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
 
     let state = State::new();
     let proxy = Proxy::new(arguments.node_name.clone(), state.clone(), upstream, metrics.clone());
-    let admin = Admin::bind(arguments.admin).await?;
-    let mut tasks = Tasks::new(shutdown.clone());
-    tasks.spawn("admin", admin.serve(Arc::new(registry), readiness, shutdown.clone()));
-    tasks.spawn("listener", listen::serve(listener, identity.tls, Arc::new(proxy), shutdown.clone()));
-    tasks.spawn(
-        "view",
-        until(
-            shutdown.clone(),
-            view_source::follow(client.clone(), arguments.node_name.clone(), state.clone(), metrics),
-        ),
-    );
+    program.serve_admin(arguments.admin, registry).await?;
+    program.spawn("listener", listen::serve(listener, identity.tls, Arc::new(proxy), program.shutdown()));
+    let view = view_source::follow(client.clone(), arguments.node_name.clone(), state.clone(), metrics);
+    program.spawn_endless("view", view);
     let files = keep_mirrored(
         arguments.kube_proxy_kubeconfig,
         address,
         arguments.serving_directory,
         place,
-        shutdown.clone(),
+        program.shutdown(),
     );
-    tasks.spawn("files", until(shutdown.clone(), files));
+    program.spawn_endless("files", files);
     let reporter = report::Reporter {
         client,
         node: arguments.node_name,
@@ -132,9 +120,9 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
         kube_proxy_metrics: arguments.kube_proxy_metrics,
         state: state.clone(),
     };
-    tasks.spawn("report", until(shutdown.clone(), reporter.run()));
-    tasks.spawn("readiness", until(shutdown.clone(), become_ready(state, view_known, proxy_connected)));
-    Ok(tasks.finish(GRACE).await?)
+    program.spawn_endless("report", reporter.run());
+    program.spawn_endless("readiness", become_ready(state, view_known, proxy_connected));
+    Ok(program.finish(GRACE).await?)
 }
 
 /// Follows the cluster's own configuration of kube-proxy. One that names another API server or authority is taken by a new start:
@@ -161,14 +149,6 @@ async fn keep_mirrored(
         if let Err(error) = mirror(&kubeconfig, address, &directory) {
             warn!(%error, "kube-proxy's configuration cannot be followed; it is tried again");
         }
-    }
-}
-
-/// A task that has no end of its own.
-async fn until(shutdown: Shutdown, task: impl Future<Output = ()>) {
-    tokio::select! {
-        () = task => {}
-        () = shutdown.requested() => {}
     }
 }
 

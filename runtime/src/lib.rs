@@ -1,10 +1,14 @@
 //! What every long-running program of the project needs around its own work.
 //!
-//! A program's `main` sets up [`telemetry`], takes a [`shutdown::Shutdown`] from the signals, registers with
-//! [`readiness`] what it still waits for, and runs the [`admin`] server beside its own tasks in
-//! [`shutdown::Tasks`], which ends them all in bounded time. Nothing here knows Kubernetes, or what a program is for.
+//! A program's `main` sets up [`telemetry`] and starts a [`program::Program`]: it takes a [`shutdown::Shutdown`] from the
+//! signals, holds in [`readiness`] what the program still waits for, and runs the [`admin`] server beside the program's own
+//! tasks in [`shutdown::Tasks`], which ends them all in bounded time. [`connection`] is for those that serve, [`duration`]
+//! reads a kind of argument that all have. Nothing here knows Kubernetes, or what a program is for.
 
 pub mod admin;
+pub mod connection;
+pub mod duration;
+pub mod program;
 pub mod readiness;
 pub mod shutdown;
 pub mod telemetry;

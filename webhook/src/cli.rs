@@ -1,12 +1,11 @@
 //! The command line.
 
-mod duration;
-
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use isp_runtime::duration;
 use isp_runtime::telemetry::LogArgs;
 
 use crate::certs::{Lifetimes, LifetimesError};

@@ -1,7 +1,6 @@
 //! The body of an answer on its way to kube-proxy: passed on piece by piece as kube-proxy takes it, Services read and
 //! narrowed on the way, a watch ended when the view changes, and one that has an end given up when it does not come.
 
-use std::any::Any;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use isp_runtime::connection::InUse;
 use thiserror::Error;
 use tokio::time::Sleep;
 use tracing::{debug, error};
@@ -41,7 +41,7 @@ type Polled = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
 pub(crate) struct ReplyBody {
     origin: Origin,
     /// Something that lasts as long as the answer does.
-    _with: Option<Arc<dyn Any + Send + Sync>>,
+    _with: Option<InUse>,
 }
 
 enum Origin {
@@ -129,7 +129,7 @@ impl ReplyBody {
     }
 
     /// Keeps something until the answer has been sent or given up.
-    pub(crate) fn with(self, kept: Arc<dyn Any + Send + Sync>) -> Self {
+    pub(crate) fn with(self, kept: InUse) -> Self {
         Self { _with: Some(kept), ..self }
     }
 }

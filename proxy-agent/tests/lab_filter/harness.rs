@@ -5,16 +5,16 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use isp_api::IngressSourceNode;
 use isp_api::agent::{Agent, filter_daemon_set};
-use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_lab::{EchoApp, Lab, Place, Protocol, ProxyMode};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::rules;
+use super::{preserve, rules};
 
 pub(crate) const NODE: &str = "work-1";
 const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
@@ -52,10 +52,7 @@ impl Scenario {
     /// A cluster with nothing in it.
     pub(crate) async fn bare(name: &str, nodes: &[&str], mode: ProxyMode) -> Self {
         let lab = Lab::builder().name(name).nodes(nodes.iter().copied()).proxy_mode(mode).up().await.unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        for part in ["crds", "manifests/agent"] {
-            lab.kubectl(["apply", "--server-side", "-f", root.join(part).to_str().unwrap()]).await.unwrap();
-        }
+        preserve::install(&lab).await;
         Self { lab, mode, directory: tempfile::tempdir().unwrap() }
     }
 
@@ -158,28 +155,12 @@ impl Scenario {
     }
 
     pub(crate) async fn preserve(&self, service: &str, elsewhere: &str) {
-        let objects: Api<IngressSourcePreserve> = Api::all(self.lab.client());
-        let object = serde_json::from_value(json!({
-            "apiVersion": "sourcepreserve.io/v1alpha1",
-            "kind": "IngressSourcePreserve",
-            "metadata": {"name": service},
-            "spec": {
-                "ingressNodes": {"selector": {"matchLabels": {"node-role.kubernetes.io/ingress": ""}}},
-                "services": [{"namespace": "default", "name": service}],
-                "elsewhere": elsewhere,
-            },
-        }))
-        .unwrap();
-        objects.create(&PostParams::default(), &object).await.unwrap();
-        let label = format!("sourcepreserve.io/preserve={service}");
-        self.lab.kubectl(["label", "service", service, &label]).await.unwrap();
+        preserve::preserve(&self.lab, service, elsewhere).await;
     }
 
     pub(crate) async fn forget(&self) {
-        let objects: Api<IngressSourcePreserve> = Api::all(self.lab.client());
         for service in ["narrowed", "hidden"] {
-            self.lab.kubectl(["label", "service", service, "sourcepreserve.io/preserve-"]).await.unwrap();
-            objects.delete(service, &DeleteParams::default()).await.unwrap();
+            preserve::forget(&self.lab, service).await;
         }
     }
 

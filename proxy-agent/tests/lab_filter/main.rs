@@ -4,6 +4,8 @@
 
 mod campaign;
 mod harness;
+#[path = "../lab_common/preserve.rs"]
+mod preserve;
 mod processes;
 mod rules;
 

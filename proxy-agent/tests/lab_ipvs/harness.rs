@@ -2,15 +2,16 @@
 //! kube-proxy and the agent run in it as plain processes.
 
 use std::net::IpAddr;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_api::IngressSourceNode;
 use isp_lab::{Answer, EchoApp, Lab, Protocol, Vm};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+
+use super::preserve::install;
 
 /// A processor that is emulated on a busy machine takes its time.
 const DEADLINE: Duration = Duration::from_secs(90);
@@ -35,10 +36,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
 /// The lab with its Services, whose external addresses the router sends to the ingress node.
 pub(crate) async fn lab(name: &str) -> Lab {
     let lab = Lab::builder().name(name).nodes(["edge-1"]).up().await.unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    for part in ["crds", "manifests/agent"] {
-        lab.kubectl(["apply", "--server-side", "-f", root.join(part).to_str().unwrap()]).await.unwrap();
-    }
+    install(&lab).await;
     for (name, node_port) in [("narrowed", 30080), ("hidden", 30090)] {
         let app = EchoApp { name, namespace: "default", node: "edge-1", node_port, annotations: &[] };
         lab.run_echo(&app).await.unwrap();
@@ -66,30 +64,6 @@ pub(crate) async fn lab(name: &str) -> Lab {
 pub(crate) async fn cluster_ip(lab: &Lab, service: &str) -> String {
     let services: Api<Service> = Api::namespaced(lab.client(), "default");
     services.get(service).await.unwrap().spec.unwrap().cluster_ip.unwrap()
-}
-
-pub(crate) async fn preserve(lab: &Lab, service: &str, elsewhere: &str) {
-    let objects: Api<IngressSourcePreserve> = Api::all(lab.client());
-    let object = serde_json::from_value(json!({
-        "apiVersion": "sourcepreserve.io/v1alpha1",
-        "kind": "IngressSourcePreserve",
-        "metadata": {"name": service},
-        "spec": {
-            "ingressNodes": {"selector": {"matchLabels": {"node-role.kubernetes.io/ingress": ""}}},
-            "services": [{"namespace": "default", "name": service}],
-            "elsewhere": elsewhere,
-        },
-    }))
-    .unwrap();
-    objects.create(&PostParams::default(), &object).await.unwrap();
-    let label = format!("sourcepreserve.io/preserve={service}");
-    lab.kubectl(["label", "service", service, &label]).await.unwrap();
-}
-
-pub(crate) async fn forget(lab: &Lab, service: &str) {
-    lab.kubectl(["label", "service", service, "sourcepreserve.io/preserve-"]).await.unwrap();
-    let objects: Api<IngressSourcePreserve> = Api::all(lab.client());
-    objects.delete(service, &DeleteParams::default()).await.unwrap();
 }
 
 /// Waits until the agent of the machine has acknowledged so many objects, down to the kernel, or shows what it says.

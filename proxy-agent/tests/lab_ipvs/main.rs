@@ -4,11 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod harness;
+#[path = "../lab_common/preserve.rs"]
+mod preserve;
 
-use harness::{
-    HIDDEN, Machine, NARROWED, cluster_ip, eventually, expect_acknowledged, forget, lab, preserve,
-};
+use harness::{HIDDEN, Machine, NARROWED, cluster_ip, eventually, expect_acknowledged, lab};
 use isp_lab::{Answer, Lab, Place};
+use preserve::{forget, preserve};
 
 #[tokio::test]
 async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {

@@ -51,14 +51,7 @@ impl Surplus {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    fn trust(names: &[u8]) -> Trust {
-        names.iter().map(|name| CertificateDer::from(vec![*name])).collect()
-    }
+    use crate::certs::fixtures::{at, trust};
 
     fn surplus() -> Surplus {
         Surplus::new(Duration::from_secs(100))

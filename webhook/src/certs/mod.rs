@@ -27,6 +27,8 @@
 
 mod authority;
 mod desk;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod issued;
 mod lifespan;
 mod make;

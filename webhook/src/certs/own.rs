@@ -35,6 +35,8 @@ pub(crate) struct OwnKeeper {
     desk: Desk,
     /// No write before.
     rests_until: Timestamp,
+    /// Whether the last write failed.
+    failing: bool,
     /// What was complained about last.
     complaint: String,
 }
@@ -63,6 +65,7 @@ impl OwnKeeper {
             names,
             desk,
             rests_until: Timestamp::MIN,
+            failing: false,
             complaint: String::new(),
         }
     }
@@ -103,6 +106,7 @@ impl OwnKeeper {
         self.rests_until = now + REST;
         match self.step(now, step, secret, found.authorities).await {
             Ok(Written::Done) => {
+                self.failing = false;
                 info!(?step, secret = self.name, "the authorities have changed");
                 now
             }
@@ -111,7 +115,16 @@ impl OwnKeeper {
                 now
             }
             Err(error) => {
-                warn!(?step, secret = self.name, error, "the Secret could not be written; it is tried again");
+                if std::mem::replace(&mut self.failing, true) {
+                    debug!(?step, secret = self.name, error, "the Secret still cannot be written");
+                } else {
+                    warn!(
+                        ?step,
+                        secret = self.name,
+                        error,
+                        "the Secret could not be written; it is tried again"
+                    );
+                }
                 self.rests_until
             }
         }

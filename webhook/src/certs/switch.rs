@@ -66,14 +66,7 @@ impl Switch {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    fn trust(names: &[u8]) -> Trust {
-        names.iter().map(|name| CertificateDer::from(vec![*name])).collect()
-    }
+    use crate::certs::fixtures::{at, trust};
 
     /// One that serves what A has signed, since 0 and until 1000.
     fn switch() -> Switch {

@@ -64,10 +64,7 @@ impl PartialEq for Trust {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn trust(names: &[u8]) -> Trust {
-        names.iter().map(|name| CertificateDer::from(vec![*name])).collect()
-    }
+    use crate::certs::fixtures::trust;
 
     #[test]
     fn it_survives_being_written_and_read_and_what_else_is_there_does_not() {

@@ -35,8 +35,8 @@ pub enum LifetimesError {
          an overlap of at most {:?}, or an authority that lives for at least {:?}", *authority / 6, *overlap * 6
     )]
     Overlap { overlap: Duration, authority: Duration },
-    #[error("--overlap 0s leaves API servers no time to see a new bundle: choose some seconds at least")]
-    NoOverlap,
+    #[error("--overlap {}s leaves API servers no time to see a new bundle: choose some seconds at least", .0.as_secs_f64())]
+    NoOverlap(Duration),
     #[error(
         "--leaf-lifetime {leaf:?} is longer than --ca-lifetime {authority:?}, and no certificate outlives its authority: choose \
          at most {authority:?}"
@@ -48,6 +48,8 @@ pub enum LifetimesError {
 
 /// Shorter ones are over before they are in use.
 const SHORTEST_LEAF: Duration = Duration::from_secs(3);
+/// A write takes a moment to be seen, however small the cluster is.
+const SHORTEST_OVERLAP: Duration = Duration::from_secs(1);
 
 impl Lifetimes {
     pub(crate) fn new(
@@ -55,8 +57,8 @@ impl Lifetimes {
         leaf: Duration,
         overlap: Duration,
     ) -> Result<Self, LifetimesError> {
-        if overlap.is_zero() {
-            return Err(LifetimesError::NoOverlap);
+        if overlap < SHORTEST_OVERLAP {
+            return Err(LifetimesError::NoOverlap(overlap));
         }
         if overlap > authority / 6 {
             return Err(LifetimesError::Overlap { overlap, authority });

@@ -15,18 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulConnection;
+use isp_runtime::connection::{Settings, accept, converse};
 use isp_runtime::shutdown::Shutdown;
 use rustls::ServerConfig;
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
 use self::answer::Desk;
@@ -34,32 +30,19 @@ pub use self::tls::TlsError;
 pub(crate) use self::tls::tls;
 use crate::metrics::{HandshakeFailure, Metrics};
 
-const LARGEST_HEADERS: u32 = 64 * 1024;
-/// What a caller may send ahead, for a request and in all.
-const LARGEST_AHEAD: u32 = 256 * 1024;
-const MOST_STREAMS: u32 = 256;
-/// A caller that does not answer this long is gone.
-const PING_INTERVAL: Duration = Duration::from_secs(20);
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// Accepting fails for lack of files or memory, which only waiting can mend.
-const PAUSE: Duration = Duration::from_millis(50);
-
 /// What callers can use up.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// Open at once; further callers wait in the kernel's queue, which is bounded.
     connections: u32,
     handshake: Duration,
-    /// For the head of a request over HTTP/1.1.
-    headers: Duration,
+    connection: Settings,
     /// From the head of a request to its answer.
     request: Duration,
     /// A review holds a pod twice, before and after, each of which may have one and a half megabytes.
     body: usize,
     /// How much of requests may be under way in all: each counts as one for every begun `PART` of its body.
     parts: u32,
-    /// A connection without a request at two looks in a row is asked to end, and at the next one it is cut.
-    idle_look: Duration,
     linger: Duration,
     drain: Duration,
 }
@@ -67,11 +50,14 @@ struct Limits {
 const LIMITS: Limits = Limits {
     connections: 1024,
     handshake: Duration::from_secs(5),
-    headers: Duration::from_secs(10),
+    connection: Settings {
+        streams: 256,
+        headers: Duration::from_secs(10),
+        idle_look: Duration::from_secs(45),
+    },
     request: Duration::from_secs(2),
     body: 8 * 1024 * 1024,
     parts: 256,
-    idle_look: Duration::from_secs(45),
     linger: Duration::from_secs(2),
     drain: Duration::from_secs(5),
 };
@@ -121,30 +107,33 @@ impl Server {
         loop {
             let (stream, place) = tokio::select! {
                 () = &mut end => break,
-                accepted = accept(&listener, &free) => match accepted {
-                    Ok(accepted) => accepted,
-                    Err(error) => {
-                        debug!(%error, "a connection could not be accepted");
-                        sleep(PAUSE).await;
-                        continue;
-                    }
-                },
+                accepted = accept(&listener, &free) => accepted,
             };
-            let connection = Connection { desk: desk.clone(), draining: draining.clone(), limits };
+            let (desk, draining) = (desk.clone(), draining.clone());
             let (acceptor, metrics) = (acceptor.clone(), metrics.clone());
             tokio::spawn(async move {
                 let (_place, _counted) = (place, metrics.connection());
-                match timeout(limits.handshake, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => connection.converse(stream).await,
+                let stream = match timeout(limits.handshake, Box::pin(acceptor.accept(stream))).await {
+                    Ok(Ok(stream)) => Box::new(stream),
                     Ok(Err(error)) => {
                         metrics.handshake_failed(HandshakeFailure::Refused);
-                        debug!(%error, "no TLS with a caller");
+                        return debug!(%error, "no TLS with a caller");
                     }
                     Err(_) => {
                         metrics.handshake_failed(HandshakeFailure::TimedOut);
-                        debug!("a caller did not finish its TLS handshake");
+                        return debug!("a caller did not finish its TLS handshake");
                     }
-                }
+                };
+                let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                converse(stream, speaks_http2, &limits.connection, &draining, |request, in_use| {
+                    let answer = desk.clone().answer(request);
+                    async move {
+                        let answer = answer.await;
+                        drop(in_use);
+                        answer
+                    }
+                })
+                .await;
             });
         }
         drop(listener);
@@ -152,92 +141,6 @@ impl Server {
         if timeout(limits.drain, free.acquire_many(limits.connections)).await.is_err() {
             warn!("some connections have not ended in time and are cut");
         }
-    }
-}
-
-/// Waits for a free place first.
-async fn accept(
-    listener: &TcpListener,
-    free: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = free.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    stream.set_nodelay(true)?;
-    Ok((stream, place))
-}
-
-struct Connection {
-    desk: Desk,
-    draining: Shutdown,
-    limits: Limits,
-}
-
-impl Connection {
-    async fn converse(self, stream: TlsStream<TcpStream>) {
-        // Every request under way has one of these, and so has the service.
-        let in_use = Arc::new(());
-        let (desk, kept) = (self.desk.clone(), in_use.clone());
-        let service = service_fn(move |request| {
-            let (desk, kept) = (desk.clone(), kept.clone());
-            async move {
-                let answer = desk.answer(request).await;
-                drop(kept);
-                Ok::<_, std::convert::Infallible>(answer)
-            }
-        });
-        let is_idle = || Arc::strong_count(&in_use) == 2;
-        let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let stream = TokioIo::new(stream);
-        if speaks_http2 {
-            let mut builder = http2::Builder::new(TokioExecutor::new());
-            builder
-                .timer(TokioTimer::new())
-                .max_header_list_size(LARGEST_HEADERS)
-                .max_concurrent_streams(MOST_STREAMS)
-                .initial_stream_window_size(LARGEST_AHEAD)
-                .initial_connection_window_size(LARGEST_AHEAD)
-                .keep_alive_interval(PING_INTERVAL)
-                .keep_alive_timeout(PING_TIMEOUT);
-            self.attend(builder.serve_connection(stream, service), is_idle).await;
-        } else {
-            let mut builder = http1::Builder::new();
-            builder
-                .timer(TokioTimer::new())
-                .header_read_timeout(self.limits.headers)
-                .max_buf_size(LARGEST_HEADERS as usize);
-            self.attend(builder.serve_connection(stream, service), is_idle).await;
-        }
-    }
-
-    /// Carries a connection to its end, which comes when nobody uses it, or when the program ends.
-    async fn attend<C>(&self, connection: C, is_idle: impl Fn() -> bool)
-    where
-        C: GracefulConnection<Error = hyper::Error>,
-    {
-        let mut connection = pin!(connection);
-        let mut idle_looks = 0;
-        let mut told = false;
-        while idle_looks < 3 {
-            tokio::select! {
-                ended = connection.as_mut() => {
-                    if let Err(error) = ended {
-                        debug!(%error, "a connection ended early");
-                    }
-                    return;
-                }
-                () = self.draining.requested(), if !told => {
-                    told = true;
-                    connection.as_mut().graceful_shutdown();
-                }
-                () = sleep(self.limits.idle_look) => {
-                    idle_looks = if is_idle() { idle_looks + 1 } else { 0 };
-                    if idle_looks == 2 {
-                        connection.as_mut().graceful_shutdown();
-                    }
-                }
-            }
-        }
-        debug!("a connection without a request is cut");
     }
 }
 

@@ -4,6 +4,7 @@ use axum::body::Bytes;
 use axum::routing::{get, post};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -11,6 +12,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -25,11 +27,10 @@ const LONG: Duration = Duration::from_mins(10);
 const PATIENT: Limits = Limits {
     connections: 8,
     handshake: LONG,
-    headers: LONG,
+    connection: Settings { streams: 256, headers: LONG, idle_look: LONG },
     request: LONG,
     body: 200_000,
     parts: 4,
-    idle_look: LONG,
     linger: Duration::ZERO,
     drain: LONG,
 };
@@ -208,7 +209,11 @@ async fn a_request_has_its_time_and_when_there_are_too_many_the_others_wait_with
 #[tokio::test]
 async fn a_caller_that_says_nothing_is_shown_out() {
     let short = Duration::from_millis(200);
-    let server = Running::start(Limits { handshake: short, headers: short, ..PATIENT }, router()).await;
+    let server = Running::start(
+        Limits { handshake: short, connection: Settings { headers: short, ..PATIENT.connection }, ..PATIENT },
+        router(),
+    )
+    .await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     let read = timeout(DEADLINE, silent.read(&mut [0])).await.unwrap();
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
@@ -228,7 +233,8 @@ async fn a_caller_that_says_nothing_is_shown_out() {
 
 #[tokio::test]
 async fn a_connection_that_nobody_uses_is_ended() {
-    let limits = Limits { idle_look: Duration::from_millis(200), ..PATIENT };
+    let connection = Settings { idle_look: Duration::from_millis(200), ..PATIENT.connection };
+    let limits = Limits { connection, ..PATIENT };
     let server = Running::start(limits, router()).await;
     let stream = TokioIo::new(server.connect("h2", None).await.unwrap());
     let (sender, connection) =

@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 
 use super::super::authority::Key;
+use super::super::fixtures::{at, certificate};
 use super::super::lifespan::Lifespan;
 use super::*;
 
@@ -11,15 +12,6 @@ const LIFETIMES: Lifetimes = Lifetimes {
     leaf: Duration::from_mins(1),
     overlap: Duration::from_secs(100),
 };
-
-/// A time of the tests' own, which begins at zero.
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(1_800_000_000 + second).unwrap()
-}
-
-fn certificate(name: u8) -> CertificateDer<'static> {
-    CertificateDer::from(vec![name])
-}
 
 /// An authority that was made at this time.
 fn made(name: u8, second: i64) -> Authority {
@@ -150,6 +142,7 @@ fn lifetimes_have_to_fit_together() {
         (day, 2 * day, second, "--leaf-lifetime 172800s is longer than --ca-lifetime 86400s"),
         (day, 2 * second, second, "choose 3s at least"),
         (day, second * 60, Duration::ZERO, "--overlap 0s"),
+        (day, second * 60, second / 2, "--overlap 0.5s"),
     ] {
         let error = Lifetimes::new(authority, leaf, overlap).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");

@@ -1,0 +1,127 @@
+//! A program from its first signal handler to its end: the frame around its own tasks.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use prometheus_client::registry::Registry;
+
+use crate::{
+    admin::{Admin, AdminError},
+    readiness::Readiness,
+    shutdown::{Shutdown, SignalError, Tasks, TasksError},
+};
+
+/// Why a program did not run, or not end, as it should.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum ProgramError {
+    #[error(transparent)]
+    Signal(#[from] SignalError),
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    #[error(transparent)]
+    Tasks(#[from] TasksError),
+}
+
+/// A program that signals end. Dropping it cuts its tasks off.
+#[derive(Debug)]
+pub struct Program {
+    shutdown: Shutdown,
+    readiness: Readiness,
+    tasks: Tasks,
+}
+
+impl Program {
+    /// To be called before anything that takes time: from now on signals end the program.
+    pub fn start() -> Result<Self, ProgramError> {
+        let shutdown = Shutdown::on_signals()?;
+        Ok(Self { tasks: Tasks::new(shutdown.clone()), readiness: Readiness::default(), shutdown })
+    }
+
+    /// Whether it is to end.
+    pub fn shutdown(&self) -> Shutdown {
+        self.shutdown.clone()
+    }
+
+    /// What it still waits for.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// Serves health and metrics from now on. What the program waits for is registered before.
+    pub async fn serve_admin(&mut self, address: SocketAddr, registry: Registry) -> Result<(), ProgramError> {
+        let admin = Admin::bind(address).await?;
+        let serve = admin.serve(Arc::new(registry), self.readiness.clone(), self.shutdown());
+        self.tasks.spawn("admin", serve);
+        Ok(())
+    }
+
+    /// Starts a task, which ends by itself soon after the shutdown is requested.
+    pub fn spawn(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(name, task);
+    }
+
+    /// Starts a task that has no end of its own: it is dropped where it waits when the shutdown is requested.
+    pub fn spawn_endless(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let shutdown = self.shutdown();
+        self.tasks.spawn(name, async move {
+            tokio::select! {
+                () = task => {}
+                () = shutdown.requested() => {}
+            }
+        });
+    }
+
+    /// Runs until the end, and gives the tasks that long to come to theirs.
+    pub async fn finish(self, grace: Duration) -> Result<(), ProgramError> {
+        Ok(self.tasks.finish(grace).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    #[tokio::test]
+    async fn a_task_without_an_end_is_dropped_when_the_program_ends() {
+        let mut program = Program::start().unwrap();
+        let shutdown = program.shutdown();
+        let (held, dropped) = tokio::sync::oneshot::channel::<()>();
+        program.spawn_endless("endless", async {
+            let _held = held;
+            pending::<()>().await;
+        });
+        let finished = tokio::spawn(program.finish(LONG));
+        tokio::task::yield_now().await;
+        assert!(!finished.is_finished());
+        shutdown.request();
+        finished.await.unwrap().unwrap();
+        assert!(dropped.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_task_without_an_end_that_ends_is_told() {
+        let mut program = Program::start().unwrap();
+        program.spawn_endless("watcher", async {});
+        let error = program.finish(LONG).await.unwrap_err();
+        assert!(error.to_string().starts_with("task watcher ended before"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn health_is_served_until_the_end_and_a_taken_address_is_named() {
+        let mut program = Program::start().unwrap();
+        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = taken.local_addr().unwrap();
+        let error = program.serve_admin(address, Registry::default()).await.unwrap_err();
+        assert!(error.to_string().contains(&address.to_string()), "{error}");
+        drop(taken);
+        program.serve_admin(address, Registry::default()).await.unwrap();
+        tokio::net::TcpStream::connect(address).await.unwrap();
+        program.shutdown().request();
+        program.finish(LONG).await.unwrap();
+        assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    }
+}
