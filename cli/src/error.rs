@@ -37,6 +37,8 @@ pub enum CommandError {
     NoObject { name: String, known: Vec<String> },
     #[error("there is no node {0:?}; `kubectl get nodes` lists them")]
     NoNode(String),
+    #[error("there is no Service {0}; `kubectl get services -A` lists them")]
+    NoService(isp_plan::Key),
     #[error("cannot read {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
     #[error("{place}: {problem}")]

@@ -1,15 +1,16 @@
-//! `kubectl isp`: how an IngressSourcePreserve stands, what it would change, what a node sees. It writes nothing.
+//! `kubectl isp`: how an IngressSourcePreserve stands, what it would change, what a node sees, what is wrong. It writes nothing.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `cli` | the command line |
 //! | `connection`, `error` | the way to the API server, and how to say what went wrong on it |
 //! | `read` | lists, a page at a time |
-//! | `status`, `plan`, `explain_node` | one command each: a rim that reads, and a pure function that says |
+//! | `status`, `plan`, `explain_node`, `doctor` | one command each: a rim that reads, and a pure function that says |
 //! | `output` | standard output: colours on a terminal only, and an end when nobody reads |
 
 mod cli;
 mod connection;
+mod doctor;
 mod error;
 mod explain_node;
 mod output;
@@ -32,7 +33,7 @@ pub use self::error::CommandError;
 pub enum Outcome {
     /// All is well.
     Fine,
-    /// Something is not `Ready`, or would not become it.
+    /// Something is not `Ready`, or would not become it; or something is wrong.
     NotReady,
 }
 
@@ -64,6 +65,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
         Command::ExplainNode(arguments) => {
             explain_node::run(&Connection::open(place).await?, arguments).await
         }
+        Command::Doctor(arguments) => doctor::run(place, arguments).await,
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "kubectl-isp", &mut script);

@@ -60,12 +60,15 @@ const VERDICTS: &[(&str, Style)] = &[
 const FIELDS: &[(&str, Style)] =
     &[("  waits for ", UNDER_WAY), ("  wrong ", BAD), ("  behind ", BAD), ("  to do ", WAY_OUT)];
 
+/// How bad a finding is, at the beginning of its line.
+const SEVERITIES: &[(&str, Style)] = &[("error ", BAD), ("warning ", UNDER_WAY), ("note ", WAY_OUT)];
+
 fn paint(text: &str) -> String {
     text.split_inclusive('\n').map(paint_line).collect()
 }
 
 fn paint_line(line: &str) -> String {
-    if let Some((field, style)) = FIELDS.iter().find(|(field, _)| line.starts_with(field)) {
+    if let Some((field, style)) = FIELDS.iter().chain(SEVERITIES).find(|(field, _)| line.starts_with(field)) {
         return format!("{style}{field}{style:#}{}", &line[field.len()..]);
     }
     let said = VERDICTS.iter().find_map(|(words, style)| {

@@ -13,6 +13,17 @@ fn what_matters_is_painted_and_nothing_else_changes() {
     );
 }
 
+#[test]
+fn how_bad_a_finding_is_is_painted_at_the_beginning_of_its_line() {
+    let text = "error ISP305  Service a/b: it is\nwarning ISP307  c\nnote ISP314  d\nerrors of others\n";
+    let painted = paint(text);
+    assert_eq!(strip_str(&painted).to_string(), text);
+    assert_eq!(
+        painted.lines().map(|line| line.starts_with('\u{1b}')).collect::<Vec<_>>(),
+        [true, true, true, false]
+    );
+}
+
 struct Closed(ErrorKind);
 
 impl Write for Closed {

@@ -1,0 +1,189 @@
+//! The checks: a pure function of the facts and the time. Each module looks at one topic and knows nothing of the others; what follows
+//! from what is the order of the codes.
+
+mod certificates;
+mod gateways;
+mod kube_proxy;
+mod nodes;
+mod objects;
+mod policies;
+mod programs;
+mod service_settings;
+mod services;
+mod sidecars;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isp_api::IngressSourcePreserve;
+use isp_plan::Key;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::cluster::{Cluster, Node, Service};
+use super::finding::{Code, Finding, Severity, Subject};
+use super::kinds::Kind;
+
+/// Everything that is to be said about a cluster, or about what bears on one Service.
+pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) -> Vec<Finding> {
+    let scene = Scene::of(cluster, service, now);
+    let mut found = Vec::new();
+    programs::check(&scene, &mut found);
+    objects::check(&scene, &mut found);
+    kube_proxy::check(&scene, &mut found);
+    nodes::check(&scene, &mut found);
+    services::check(&scene, &mut found);
+    sidecars::check(&scene, &mut found);
+    gateways::check(&scene, &mut found);
+    policies::check(&scene, &mut found);
+    not_looked_at(&scene, &mut found);
+    raise_causes(&mut found);
+    found.sort_by(|a, b| {
+        (a.severity, a.code, &a.subject, &a.line).cmp(&(b.severity, b.code, &b.subject, &b.line))
+    });
+    found.dedup();
+    found
+}
+
+/// A cause is at least as grave as what follows from it.
+fn raise_causes(found: &mut [Finding]) {
+    let follows: Vec<(Code, Subject, Severity)> = found
+        .iter()
+        .flat_map(|finding| {
+            finding.follows.iter().map(|(code, subject)| (*code, subject.clone(), finding.severity))
+        })
+        .collect();
+    for (code, subject, severity) in follows {
+        for cause in found.iter_mut().filter(|cause| cause.code == code && cause.subject == subject) {
+            cause.severity = cause.severity.min(severity);
+        }
+    }
+}
+
+/// The facts, with who claims what.
+struct Scene<'a> {
+    cluster: &'a Cluster,
+    now: Timestamp,
+    /// The objects that are asked about: all, or those that claim the one Service.
+    objects: Vec<Object<'a>>,
+    /// The Services that are asked about, and the object that each belongs to.
+    services: BTreeMap<&'a Key, Option<usize>>,
+}
+
+/// An object, with what it selects.
+struct Object<'a> {
+    written: &'a IngressSourcePreserve,
+    name: String,
+    /// Whether it is on its way out.
+    going: bool,
+    /// The Services that are its own: those that it selects and no older object has.
+    services: BTreeSet<&'a Key>,
+    /// Services that it names and that are not there.
+    missing: Vec<Key>,
+    ingress_nodes: BTreeSet<&'a str>,
+}
+
+impl<'a> Scene<'a> {
+    fn of(cluster: &'a Cluster, asked: Option<&'a Key>, now: Timestamp) -> Self {
+        let mut taken = BTreeSet::new();
+        let mut objects: Vec<Object<'a>> = isp_api::age::by_age(&cluster.objects)
+            .into_iter()
+            .map(|written| Object::of(cluster, written, &mut taken))
+            .collect();
+        if let Some(asked) = asked {
+            objects.retain(|object| object.selects(cluster, asked));
+        }
+        let mut services = BTreeMap::new();
+        for (place, object) in objects.iter().enumerate().filter(|(_, object)| !object.going) {
+            services.extend(object.services.iter().map(|key| (*key, Some(place))));
+        }
+        if let Some(asked) = asked {
+            services.retain(|key, _| *key == asked);
+            services.entry(asked).or_insert(None);
+        }
+        Self { cluster, now, objects, services }
+    }
+
+    /// Objects that are not on their way out.
+    fn standing(&self) -> impl Iterator<Item = &Object<'a>> {
+        self.objects.iter().filter(|object| !object.going)
+    }
+
+    /// The Services that are asked about and exist, with the object that each belongs to.
+    fn services(&self) -> impl Iterator<Item = (&'a Key, &'a Service, Option<&Object<'a>>)> {
+        self.services.iter().filter_map(|(key, place)| {
+            let object = place.and_then(|place| self.objects.get(place));
+            Some((*key, self.cluster.services.get(*key)?, object))
+        })
+    }
+
+    /// Whether there is anything that kube-proxy has to do right.
+    fn is_concerned(&self) -> bool {
+        !self.services.is_empty() || self.standing().next().is_some()
+    }
+}
+
+impl<'a> Object<'a> {
+    fn of(cluster: &'a Cluster, written: &'a IngressSourcePreserve, taken: &mut BTreeSet<&'a Key>) -> Self {
+        let going = written.metadata.deletion_timestamp.is_some();
+        let services = cluster.services.iter().filter(|(key, service)| {
+            written.spec.services.iter().any(|target| {
+                target.matches(&key.namespace, &key.name, &service.facts.labels).unwrap_or(false)
+            })
+        });
+        let services: BTreeSet<&Key> =
+            services.map(|(key, _)| key).filter(|key| taken.insert(*key)).collect();
+        let named = written.spec.services.iter().filter_map(|target| {
+            let key = Key::new(target.namespace.clone(), target.name.clone()?);
+            (!cluster.services.contains_key(&key)).then_some(key)
+        });
+        let is_ingress = |node: &Node| written.spec.ingress_nodes.contains(&node.labels).unwrap_or(false);
+        let ingress = cluster.nodes.iter().filter(|(_, node)| is_ingress(node));
+        Self {
+            written,
+            name: written.name_any(),
+            going,
+            services,
+            missing: named.collect(),
+            ingress_nodes: ingress.map(|(name, _)| name.as_str()).collect(),
+        }
+    }
+
+    fn selects(&self, cluster: &Cluster, service: &Key) -> bool {
+        let labels = cluster.services.get(service).map(|service| &service.facts.labels);
+        let none = BTreeMap::new();
+        let labels = labels.unwrap_or(&none);
+        let matches = |target: &isp_api::preserve::ServiceTarget| {
+            target.matches(&service.namespace, &service.name, labels).unwrap_or(false)
+        };
+        self.written.spec.services.iter().any(matches)
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::new("IngressSourcePreserve", &self.name)
+    }
+}
+
+/// What the answer leaves out. Where there is nothing to look after, nothing is left out.
+fn not_looked_at(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    if !scene.is_concerned() {
+        return;
+    }
+    for (kind, why) in &scene.cluster.not_looked_at {
+        let finding = Finding::new(
+            Code::NotLookedAt,
+            Subject::new("Kind", kind.as_str()),
+            format!("{} were not looked at: {why}", kind.resource()),
+        );
+        found.push(
+            finding
+                .because(
+                    "What depends on them was not checked, so that nothing was found there says nothing.",
+                )
+                .do_this(look(*kind)),
+        );
+    }
+}
+
+fn look(kind: Kind) -> String {
+    format!("kubectl auth can-i list {} --all-namespaces   # or add them to the dump", kind.resource())
+}

@@ -1,0 +1,258 @@
+//! The cluster's kube-proxy: whether it can be moved behind the agent, and what its settings do to addresses.
+
+use isp_api::agent::runs_kube_proxy;
+use isp_plan::Key;
+use isp_plan::cluster::DaemonSet;
+use isp_plan::observe::is_pool;
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+use serde::Deserialize;
+
+use super::Scene;
+use crate::doctor::cluster::Cluster;
+use crate::doctor::finding::{Code, Finding, Severity, Subject};
+use crate::doctor::kinds::Kind;
+use crate::doctor::ranges::{Range, readable};
+
+pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    if !scene.is_concerned() || !scene.cluster.knows(Kind::DaemonSet) {
+        return;
+    }
+    let Some((key, set)) = find(scene, found) else { return };
+    let Some(settings) =
+        set.object.spec.template.spec.as_ref().and_then(|pod| settings(scene.cluster, key, pod))
+    else {
+        return;
+    };
+    let subject = Subject::new("DaemonSet", key);
+    let edit = format!(
+        "kubectl edit configmap -n {} kube-proxy   # then restart it, it reads its settings when it starts",
+        key.namespace
+    );
+    mode(scene, &settings, &subject, found);
+    if settings.masquerades_all() {
+        found.push(
+            Finding::new(Code::MasqueradeAll, subject.clone(), "masqueradeAll is on")
+                .because("Whoever calls a ClusterIP is seen as a node, pods too: policies inside the cluster that go by addresses are wrong.")
+                .do_this(edit.clone()),
+        );
+    }
+    local_detection(scene, &settings, &subject, &edit, found);
+}
+
+/// The one that the objects mean, or the only one.
+fn find<'a>(scene: &Scene<'a>, found: &mut Vec<Finding>) -> Option<(&'a Key, &'a DaemonSet)> {
+    let candidates: Vec<(&Key, &DaemonSet)> =
+        scene.cluster.daemon_sets.iter().filter(|(_, set)| !is_pool(set)).collect();
+    let named = scene.standing().find_map(|object| {
+        let named = object.written.spec.kube_proxy.as_ref()?;
+        Some((object.subject(), Key::new(named.namespace.clone(), named.daemon_set.clone())))
+    });
+    let needed = scene.standing().next();
+    if let Some((subject, named)) = named {
+        let there = candidates.iter().find(|(key, _)| **key == named);
+        if there.is_none() {
+            let line = format!("spec.kubeProxy: DaemonSet {named} does not exist or does not run kube-proxy");
+            found.push(no_kube_proxy(subject, line));
+        }
+        return there.copied();
+    }
+    let usual = candidates.iter().find(|(key, _)| key.namespace == "kube-system" && key.name == "kube-proxy");
+    match (usual, candidates.as_slice(), needed) {
+        (Some(usual), ..) => Some(*usual),
+        (None, [only], _) => Some(*only),
+        (None, _, None) => None,
+        (None, [], Some(object)) => {
+            found.push(no_kube_proxy(object.subject(), "no DaemonSet runs kube-proxy here".to_owned()));
+            None
+        }
+        (None, several, Some(object)) => {
+            let all: Vec<String> = several.iter().map(|(key, _)| key.to_string()).collect();
+            let line = format!("several DaemonSets run kube-proxy: {}", all.join(", "));
+            found.push(
+                Finding::new(Code::KubeProxyAmbiguous, object.subject(), line)
+                    .because("The agents are made from the cluster's kube-proxy, and which one that is cannot be told.")
+                    .do_this(format!("kubectl edit isp {}   # name it in spec.kubeProxy", object.name)),
+            );
+            None
+        }
+    }
+}
+
+fn no_kube_proxy(subject: Subject, line: String) -> Finding {
+    Finding::new(Code::NoKubeProxy, subject, line)
+        .because(
+            "Mode Filter moves kube-proxy's pods behind the agent, so it must run as a DaemonSet: as a service of the machine, as a static pod, \
+             in k3s or replaced by another proxy it cannot be moved.",
+        )
+        .do_this("kubectl get daemonsets -A   # name the right one in spec.kubeProxy, if it is there")
+}
+
+/// What of kube-proxy's configuration matters for addresses.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Settings {
+    mode: String,
+    #[serde(rename = "clusterCIDR")]
+    cluster_cidr: String,
+    detect_local_mode: String,
+    detect_local: DetectLocal,
+    iptables: Masquerade,
+    nftables: Masquerade,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DetectLocal {
+    bridge_interface: String,
+    interface_name_prefix: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Masquerade {
+    masquerade_all: bool,
+}
+
+impl Settings {
+    fn masquerades_all(&self) -> bool {
+        if self.mode == "nftables" { self.nftables.masquerade_all } else { self.iptables.masquerade_all }
+    }
+}
+
+fn settings(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<Settings> {
+    let container = pod.containers.iter().find(|container| runs_kube_proxy(container))?;
+    let Some(path) = flag(container, "config") else {
+        return Some(Settings {
+            mode: flag(container, "proxy-mode").unwrap_or_default(),
+            cluster_cidr: flag(container, "cluster-cidr").unwrap_or_default(),
+            detect_local_mode: flag(container, "detect-local-mode").unwrap_or_default(),
+            detect_local: DetectLocal {
+                bridge_interface: flag(container, "pod-bridge-interface").unwrap_or_default(),
+                interface_name_prefix: flag(container, "pod-interface-name-prefix").unwrap_or_default(),
+            },
+            iptables: Masquerade { masquerade_all: is_on(container, "masquerade-all") },
+            nftables: Masquerade { masquerade_all: is_on(container, "masquerade-all") },
+        });
+    };
+    let (directory, file) = path.rsplit_once('/')?;
+    let mount = container.volume_mounts.iter().flatten().find(|mount| mount.mount_path == directory)?;
+    let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name)?;
+    let map = Key::new(key.namespace.clone(), volume.config_map.as_ref()?.name.clone());
+    serde_yaml::from_str(cluster.config_maps.get(&map)?.get(file)?).ok()
+}
+
+fn words(container: &Container) -> Vec<&String> {
+    container.command.iter().chain(&container.args).flatten().collect()
+}
+
+/// What follows a flag, after `=` or as the next word.
+fn flag(container: &Container, name: &str) -> Option<String> {
+    let words = words(container);
+    words.iter().enumerate().find_map(|(place, word)| {
+        let rest = word.trim_start_matches('-').strip_prefix(name).filter(|_| word.starts_with('-'))?;
+        match rest.strip_prefix('=') {
+            Some(value) => Some(value.to_owned()),
+            None if rest.is_empty() => words.get(place + 1).map(|value| (*value).clone()),
+            None => None,
+        }
+    })
+}
+
+fn is_on(container: &Container, name: &str) -> bool {
+    let on = [format!("--{name}"), format!("--{name}=true")];
+    words(container).into_iter().any(|word| on.contains(word))
+}
+
+fn mode(scene: &Scene<'_>, settings: &Settings, subject: &Subject, found: &mut Vec<Finding>) {
+    if settings.mode != "ipvs" {
+        return;
+    }
+    let lacking = scene.services().any(|(key, _, object)| {
+        let ready = scene.cluster.ready_endpoints(key);
+        object.is_some_and(|object| object.ingress_nodes.iter().any(|node| !ready.contains_key(node)))
+    });
+    let finding = Finding::new(Code::ModeIpvs, subject.clone(), "kube-proxy runs in mode ipvs")
+        .because(
+            "In this mode a node that sees an external address answers it itself. On an ingress node without an endpoint of its own, the node \
+             and pods with its network reach nobody there; with one, they reach that one only. It is deprecated since Kubernetes 1.35.",
+        )
+        .do_this("run an endpoint of each preserved Service on every ingress node")
+        .do_this("change to mode nftables when the nodes' kernels have it");
+    found.push(if lacking { finding.graded(Severity::Warning) } else { finding });
+}
+
+/// How kube-proxy tells a pod of its node from anybody else.
+fn local_detection(
+    scene: &Scene<'_>,
+    settings: &Settings,
+    subject: &Subject,
+    edit: &str,
+    found: &mut Vec<Finding>,
+) {
+    let missing = match settings.detect_local_mode.as_str() {
+        "" | "ClusterCIDR" if settings.cluster_cidr.trim().is_empty() => "clusterCIDR",
+        "BridgeInterface" if settings.detect_local.bridge_interface.is_empty() => {
+            "detectLocal.bridgeInterface"
+        }
+        "InterfaceNamePrefix" if settings.detect_local.interface_name_prefix.is_empty() => {
+            "detectLocal.interfaceNamePrefix"
+        }
+        "NodeCIDR" if scene.cluster.nodes.values().any(|node| node.pod_ranges.is_empty()) => {
+            "spec.podCIDRs of each node"
+        }
+        "" | "ClusterCIDR" => return cluster_range(scene, settings, subject, edit, found),
+        _ => return,
+    };
+    found.push(
+        Finding::new(Code::NoLocalDetection, subject.clone(), format!("{missing} is not set"))
+            .because(
+                "kube-proxy cannot tell the pods of its node from anybody else: on a node without an endpoint they are dropped at NodePorts \
+                 of Services with externalTrafficPolicy Local, like clients from outside.",
+            )
+            .do_this(edit),
+    );
+}
+
+fn cluster_range(
+    scene: &Scene<'_>,
+    settings: &Settings,
+    subject: &Subject,
+    edit: &str,
+    found: &mut Vec<Finding>,
+) {
+    let texts: Vec<String> = settings.cluster_cidr.split(',').map(str::to_owned).collect();
+    let ranges = readable(&texts);
+    let nodes = || scene.cluster.nodes.iter();
+    let of_node = |range: &Range| {
+        nodes().find(|(_, node)| node.addresses.iter().any(|address| range.holds((*address).into())))
+    };
+    if let Some(wide) = ranges.iter().find(|range| range.is_everything() || of_node(range).is_some()) {
+        let holds = of_node(wide)
+            .map_or("every address".to_owned(), |(name, _)| format!("the address of node {name}"));
+        found.push(
+            Finding::new(Code::LocalRangeTooWide, subject.clone(), format!("clusterCIDR {} holds {holds}", settings.cluster_cidr))
+                .because(
+                    "Who is in it counts as a pod of this node: what comes from there is sent to endpoints on other nodes without a masquerade, \
+                     and the answers are lost.",
+                )
+                .do_this(edit),
+        );
+        return;
+    }
+    let outside = nodes().find_map(|(name, node)| {
+        let covered = |pods: &&Range| ranges.iter().any(|range| range.holds(**pods));
+        node.pod_ranges.iter().find(|pods| !covered(pods)).map(|_| name)
+    });
+    if let Some(name) = outside {
+        let line = format!("clusterCIDR {} does not hold the pods of node {name}", settings.cluster_cidr);
+        found.push(
+            Finding::new(Code::LocalRangeTooNarrow, subject.clone(), line)
+                .because(
+                    "Pods outside of it count as strangers: what they send to a ClusterIP gets the node's address, and at NodePorts of Services \
+                     with externalTrafficPolicy Local they are dropped where there is no endpoint.",
+                )
+                .do_this("kubectl get nodes -o custom-columns=NAME:.metadata.name,PODS:.spec.podCIDRs")
+                .do_this(edit),
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! The project's own programs: whether the operator and the webhook run, and whether API servers call the webhook in time.
+
+use isp_api::names::{
+    NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER, POD_WEBHOOK_CONFIGURATION,
+    WEBHOOK_SERVICE,
+};
+use isp_api::preserve::Via;
+use isp_plan::Key;
+
+use super::{Scene, certificates};
+use crate::doctor::cluster::{Deployment, Webhook};
+use crate::doctor::finding::{Code, Finding, Severity, Subject};
+use crate::doctor::kinds::Kind;
+
+/// What Istio's injector calls its webhooks.
+const INJECTOR: &str = "sidecar-injector.istio.io";
+
+pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    operator(scene, found);
+    webhook(scene, found);
+    configurations(scene, found);
+}
+
+/// Whether somebody asks for sidecars, so that the webhook has something to do.
+fn wants_webhook(scene: &Scene<'_>) -> bool {
+    scene.standing().any(|object| object.written.spec.sidecars.iter().any(|entry| entry.via == Via::Webhook))
+}
+
+fn program<'a>(scene: &Scene<'a>, name: &str) -> Option<(&'a Key, &'a Deployment)> {
+    scene
+        .cluster
+        .deployments
+        .iter()
+        .find(|(_, deployment)| deployment.labels.get(NAME_LABEL).is_some_and(|label| label == name))
+}
+
+/// Where to look at a program that does not run.
+fn look_at(name: &str, key: Option<&Key>) -> [String; 2] {
+    let namespace = key.map_or("sourcepreserve-system", |key| key.namespace.as_str());
+    [
+        format!("kubectl get pods -n {namespace} -l {NAME_LABEL}={name}   # what hinders it"),
+        format!("kubectl logs -n {namespace} -l {NAME_LABEL}={name} --tail=20"),
+    ]
+}
+
+fn operator(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    // One that nobody has asked anything yet may rest.
+    if scene.objects.is_empty() || !scene.cluster.knows(Kind::Deployment) {
+        return;
+    }
+    let operator = program(scene, OPERATOR_FIELD_MANAGER);
+    let line = match operator {
+        Some((_, deployment)) if deployment.available > 0 => return,
+        Some((_, deployment)) => format!("no replica of {} is available", deployment.wanted),
+        None => "the operator is not installed".to_owned(),
+    };
+    let subject = match operator {
+        Some((key, _)) => Subject::new("Deployment", key),
+        None => Subject::new("Deployment", OPERATOR_FIELD_MANAGER),
+    };
+    let mut finding = Finding::new(Code::OperatorUnavailable, subject, line).because(
+        "Everything stays as it is: nodes that join, endpoints that leave and objects that change are not followed, and an object \
+         that is deleted does not go.",
+    );
+    for step in look_at(OPERATOR_FIELD_MANAGER, operator.map(|(key, _)| key)) {
+        finding = finding.do_this(step);
+    }
+    found.push(finding);
+}
+
+fn webhook(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    if scene.objects.is_empty() || !scene.cluster.knows(Kind::Deployment) {
+        return;
+    }
+    let (wanted, webhook) = (wants_webhook(scene), program(scene, WEBHOOK_SERVICE));
+    let line = match webhook {
+        Some((_, deployment)) if deployment.available > 0 => return,
+        Some((_, deployment)) => format!("no replica of {} is available", deployment.wanted),
+        None if wanted => "the webhook is not installed".to_owned(),
+        None => return,
+    };
+    let subject = match webhook {
+        Some((key, _)) => Subject::new("Deployment", key),
+        None => Subject::new("Deployment", WEBHOOK_SERVICE),
+    };
+    let mut finding = Finding::new(Code::WebhookUnavailable, subject, line).because(
+        "API servers go on without it: new pods that spec.sidecars selects get a sidecar that hides the client, and objects that \
+         contradict others are let in.",
+    );
+    if !wanted {
+        finding = finding.graded(Severity::Warning);
+    }
+    for step in look_at(WEBHOOK_SERVICE, webhook.map(|(key, _)| key)) {
+        finding = finding.do_this(step);
+    }
+    found.push(finding);
+}
+
+fn is_ours(webhook: &Webhook) -> bool {
+    webhook.service.as_ref().is_some_and(|service| service.name == WEBHOOK_SERVICE)
+}
+
+fn configurations(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    if scene.objects.is_empty() {
+        return;
+    }
+    let ours = |webhooks: &[Webhook]| webhooks.iter().any(is_ours);
+    let objects: Option<(&String, &Vec<Webhook>)> = scene
+        .cluster
+        .validating
+        .get_key_value(OBJECT_WEBHOOK_CONFIGURATION)
+        .or_else(|| scene.cluster.validating.iter().find(|(_, webhooks)| ours(webhooks)));
+    let published = objects.and_then(|(_, webhooks)| webhooks.first());
+    if let (Some((name, _)), Some(webhook)) = (objects, published) {
+        let subject = Subject::new("ValidatingWebhookConfiguration", name);
+        found.extend(certificates::check(scene.now, &subject, &webhook.bundle, wants_webhook(scene)));
+    }
+    if objects.is_none() && wants_webhook(scene) && scene.cluster.knows(Kind::ValidatingWebhookConfiguration)
+    {
+        let subject = Subject::new("ValidatingWebhookConfiguration", OBJECT_WEBHOOK_CONFIGURATION);
+        found.push(missing(
+            subject,
+            "there is no such configuration, so the webhook publishes its authority nowhere",
+        ));
+    }
+    if !wants_webhook(scene) || !scene.cluster.knows(Kind::MutatingWebhookConfiguration) {
+        return;
+    }
+    let pods: Vec<(&String, &Vec<Webhook>)> =
+        scene.cluster.mutating.iter().filter(|(_, webhooks)| ours(webhooks)).collect();
+    if pods.is_empty() {
+        let subject = Subject::new("MutatingWebhookConfiguration", POD_WEBHOOK_CONFIGURATION);
+        found.push(missing(subject, "no API server calls the webhook about pods"));
+    }
+    for (name, webhooks) in pods {
+        let subject = Subject::new("MutatingWebhookConfiguration", name);
+        order(scene, name, &subject, found);
+        let bundle =
+            webhooks.iter().find(|webhook| is_ours(webhook)).map(|webhook| webhook.bundle.as_slice());
+        bundles(scene, &subject, bundle.unwrap_or_default(), published, found);
+    }
+}
+
+fn missing(subject: Subject, line: &str) -> Finding {
+    Finding::new(Code::PodWebhookMissing, subject, line)
+        .because(
+            "The operator makes the configuration for pods from spec.sidecars, once the webhook has published its authority; without \
+             it new pods get sidecars that hide the client.",
+        )
+        .do_this(
+            "kubectl get validatingwebhookconfiguration sourcepreserve.io -o jsonpath='{.webhooks[0].clientConfig.caBundle}'   # published?",
+        )
+        .do_this("kubectl isp status   # what the operator says")
+}
+
+fn bundles(
+    scene: &Scene<'_>,
+    subject: &Subject,
+    bundle: &[u8],
+    published: Option<&Webhook>,
+    found: &mut Vec<Finding>,
+) {
+    let same = published.is_some_and(|published| published.bundle == bundle);
+    if same && !bundle.is_empty() {
+        // What is wrong with it has been said of the one that it is a copy of.
+        return;
+    }
+    let own: Vec<Finding> = certificates::check(scene.now, subject, bundle, true).into_iter().collect();
+    let differs = published.is_some_and(|published| !published.bundle.is_empty()) && own.is_empty();
+    found.extend(own);
+    if differs {
+        let line = format!(
+            "its caBundle is another than that of {OBJECT_WEBHOOK_CONFIGURATION}, which the webhook keeps"
+        );
+        found.push(
+            Finding::new(Code::BundlesDiffer, subject.clone(), line)
+                .because(
+                    "API servers may not trust the webhook, and go on without it. The operator copies the bundle; it does not run, or \
+                     somebody writes the field back.",
+                )
+                .do_this(format!("kubectl get pods -A -l {NAME_LABEL}={OPERATOR_FIELD_MANAGER}   # whether the operator runs"))
+                .do_this(format!(
+                    "kubectl get mutatingwebhookconfiguration {POD_WEBHOOK_CONFIGURATION} -o yaml --show-managed-fields   # who writes it"
+                )),
+        );
+    }
+}
+
+/// API servers call configurations in the order of their names.
+fn order(scene: &Scene<'_>, name: &str, subject: &Subject, found: &mut Vec<Finding>) {
+    let is_injector = |webhooks: &[Webhook]| webhooks.iter().any(|webhook| webhook.name.ends_with(INJECTOR));
+    let mut earlier = scene.cluster.mutating.iter().take_while(|(before, _)| before.as_str() < name);
+    let Some((before, _)) = earlier.find(|(_, webhooks)| is_injector(webhooks)) else { return };
+    found.push(
+        Finding::new(
+            Code::PodWebhookLate,
+            subject.clone(),
+            format!("it is called after Istio's injector {before}, by the order of names"),
+        )
+        .because(
+            "The injector has looked at a pod before the annotation is there: the pod says TPROXY, and its sidecar still hides the client; \
+             with istio-cni nothing reaches the pod at all.",
+        )
+        .do_this(format!("give Istio's configuration a name that comes after {POD_WEBHOOK_CONFIGURATION}, or remove {name} if it is a copy"))
+        .do_this("then restart the pods that were created meanwhile"),
+    );
+}

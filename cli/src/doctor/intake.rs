@@ -1,0 +1,189 @@
+//! How objects become facts, the same for those of a cluster and of a dump.
+
+use std::net::IpAddr;
+
+use isp_api::IngressSourceNode;
+use isp_api::agent::runs_kube_proxy;
+use isp_api::names::{AGENT_NAME, FAILURE_ANNOTATION, NAME_LABEL};
+use isp_api::sidecar::{Labels, Sidecar};
+use isp_plan::{Key, observe};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment as DeploymentObject};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Namespace, Node as NodeObject, Pod as PodObject, Service as ServiceObject,
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::cluster::{Cluster, Deployment, Node, Pod, Service, Webhook};
+use super::kinds::Kind;
+use super::ranges::readable;
+
+const ISTIO_PROXY: &str = "istio-proxy";
+
+impl Cluster {
+    /// Takes in one object. The error says what of it cannot be read.
+    pub(crate) fn take(&mut self, kind: Kind, object: Value) -> Result<(), serde_json::Error> {
+        self.looked_at.insert(kind);
+        match kind {
+            Kind::IngressSourcePreserve => self.objects.push(serde_json::from_value(object)?),
+            Kind::IngressSourceNode => {
+                let report: IngressSourceNode = serde_json::from_value(object)?;
+                self.reports.insert(report.name_any(), report);
+            }
+            Kind::Service => {
+                let object: ServiceObject = serde_json::from_value(object)?;
+                self.services.insert(observe::key(&object.metadata), service(object));
+            }
+            Kind::EndpointSlice => self.take_endpoints(&serde_json::from_value(object)?),
+            Kind::Node => {
+                let object: NodeObject = serde_json::from_value(object)?;
+                self.nodes.insert(object.name_any(), node(&object));
+            }
+            Kind::Namespace => {
+                let object: Namespace = serde_json::from_value(object)?;
+                self.namespaces.insert(object.name_any(), object.metadata.labels.unwrap_or_default());
+            }
+            Kind::Pod => {
+                let object: PodObject = serde_json::from_value(object)?;
+                if let Some(pod) = pod(&object) {
+                    self.pods.insert(observe::key(&object.metadata), pod);
+                }
+            }
+            Kind::ConfigMap => self.take_config_map(serde_json::from_value(object)?),
+            Kind::DaemonSet => {
+                let object: DaemonSet = serde_json::from_value(object)?;
+                if let Some(facts) = observe::daemon_set(&object) {
+                    self.daemon_sets.insert(observe::key(&object.metadata), facts);
+                }
+            }
+            Kind::Deployment => self.take_deployment(serde_json::from_value(object)?),
+            Kind::MutatingWebhookConfiguration => self.take_mutating(&serde_json::from_value(object)?),
+            Kind::ValidatingWebhookConfiguration => self.take_validating(&serde_json::from_value(object)?),
+            Kind::AuthorizationPolicy => {
+                let (key, spec) = of_istio(object)?;
+                self.policies.insert(key, spec);
+            }
+            Kind::EnvoyFilter => {
+                let (key, spec) = of_istio(object)?;
+                self.filters.insert(key, spec);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_endpoints(&mut self, object: &EndpointSlice) {
+        let Some((service, ready)) = observe::endpoint_slice(object) else { return };
+        let known = self.endpoints.entry(service).or_default();
+        for (node, count) in ready {
+            *known.entry(node).or_default() += count;
+        }
+    }
+
+    /// Others than those of kube-proxies and meshes are nobody's business here.
+    fn take_config_map(&mut self, object: ConfigMap) {
+        let key = observe::key(&object.metadata);
+        let mut files = object.data.unwrap_or_default();
+        files.retain(|name, text| name == "mesh" || text.contains("KubeProxyConfiguration"));
+        if !files.is_empty() {
+            self.config_maps.insert(key, files);
+        }
+    }
+
+    fn take_deployment(&mut self, object: DeploymentObject) {
+        let wanted = object.spec.replicas.unwrap_or(1);
+        let available = object.status.and_then(|status| status.available_replicas).unwrap_or_default();
+        let labels = object.metadata.labels.clone().unwrap_or_default();
+        self.deployments.insert(observe::key(&object.metadata), Deployment { labels, wanted, available });
+    }
+
+    fn take_mutating(&mut self, object: &MutatingWebhookConfiguration) {
+        let entries = object.webhooks.iter().flatten();
+        let webhooks = entries.map(|entry| webhook(&entry.name, &entry.client_config)).collect();
+        self.mutating.insert(object.name_any(), webhooks);
+    }
+
+    fn take_validating(&mut self, object: &ValidatingWebhookConfiguration) {
+        let entries = object.webhooks.iter().flatten();
+        let webhooks = entries.map(|entry| webhook(&entry.name, &entry.client_config)).collect();
+        self.validating.insert(object.name_any(), webhooks);
+    }
+}
+
+fn of_istio<T: for<'de> Deserialize<'de> + Default>(
+    mut object: Value,
+) -> Result<(Key, T), serde_json::Error> {
+    let metadata: ObjectMeta = serde_json::from_value(object["metadata"].take())?;
+    let spec = object["spec"].take();
+    let spec = if spec.is_null() { T::default() } else { serde_json::from_value(spec)? };
+    Ok((observe::key(&metadata), spec))
+}
+
+fn webhook(name: &str, config: &WebhookClientConfig) -> Webhook {
+    Webhook {
+        name: name.to_owned(),
+        service: config.service.as_ref().map(|service| Key::new(&*service.namespace, &*service.name)),
+        bundle: config.ca_bundle.as_ref().map(|bundle| bundle.0.clone()).unwrap_or_default(),
+    }
+}
+
+fn service(object: ServiceObject) -> Service {
+    let facts = observe::service(&object);
+    let ingress = object.status.and_then(|status| status.load_balancer?.ingress).unwrap_or_default();
+    Service { facts, spec: object.spec.unwrap_or_default(), ingress }
+}
+
+fn node(object: &NodeObject) -> Node {
+    let facts = observe::node(object);
+    let status = object.status.as_ref();
+    let addresses = status.and_then(|status| status.addresses.as_ref()).into_iter().flatten();
+    let spec = object.spec.as_ref();
+    let ranges = spec.and_then(|spec| spec.pod_cidrs.as_ref()).into_iter().flatten();
+    let failed = object.annotations().get(FAILURE_ANNOTATION);
+    Node {
+        labels: facts.labels,
+        ready: facts.ready,
+        addresses: addresses.filter_map(|address| address.address.parse().ok()).collect(),
+        pod_ranges: readable(ranges),
+        failure: failed.map(|text| facts.failure.map_or_else(|| text.clone(), |failure| failure.reason)),
+    }
+}
+
+/// A pod that matters and is not on its way out.
+fn pod(object: &PodObject) -> Option<Pod> {
+    let (metadata, spec) = (&object.metadata, object.spec.as_ref()?);
+    let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
+    if metadata.deletion_timestamp.is_some() || matches!(phase, Some("Succeeded" | "Failed")) {
+        return None;
+    }
+    let containers = || spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let istio = containers().find(|container| container.name == ISTIO_PROXY);
+    let proxy = observe::pod(object).filter(|_| spec.containers.iter().any(runs_kube_proxy));
+    let labels: Labels = metadata.labels.clone().unwrap_or_default();
+    let agent = labels.get(NAME_LABEL).is_some_and(|name| name == AGENT_NAME);
+    if istio.is_none() && proxy.is_none() && !agent {
+        return None;
+    }
+    let facts = observe::sidecar_pod(object);
+    let gateway = istio.is_some_and(|proxy| proxy.args.iter().flatten().take(2).any(|word| word == "router"));
+    Some(Pod {
+        annotations: metadata.annotations.clone().unwrap_or_default(),
+        addresses: addresses(object),
+        sidecar: Sidecar::of(object),
+        gateway,
+        owner: facts.map_or_else(|| ("Pod".to_owned(), object.name_any()), |facts| facts.owner),
+        proxy: observe::pod(object).filter(|_| proxy.is_some() || agent),
+        agent,
+        labels,
+    })
+}
+
+fn addresses(object: &PodObject) -> Vec<IpAddr> {
+    let ips = object.status.as_ref().and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
+    ips.filter_map(|ip| ip.ip.parse().ok()).collect()
+}

@@ -1,0 +1,134 @@
+//! The kinds that are looked at, as the API server and the files of a dump call them.
+
+use kube::core::{ApiResource, GroupVersionKind};
+
+/// A kind that is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    IngressSourcePreserve,
+    IngressSourceNode,
+    Service,
+    EndpointSlice,
+    Node,
+    Namespace,
+    Pod,
+    ConfigMap,
+    DaemonSet,
+    Deployment,
+    MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
+    AuthorizationPolicy,
+    EnvoyFilter,
+}
+
+/// How a kind is found.
+struct Names {
+    group: &'static str,
+    /// The newest first.
+    versions: &'static [&'static str],
+    kind: &'static str,
+    plural: &'static str,
+}
+
+const ISTIO_POLICY: &[&str] = &["v1", "v1beta1"];
+
+impl Kind {
+    pub(crate) const ALL: [Self; 14] = [
+        Self::IngressSourcePreserve,
+        Self::IngressSourceNode,
+        Self::Service,
+        Self::EndpointSlice,
+        Self::Node,
+        Self::Namespace,
+        Self::Pod,
+        Self::ConfigMap,
+        Self::DaemonSet,
+        Self::Deployment,
+        Self::MutatingWebhookConfiguration,
+        Self::ValidatingWebhookConfiguration,
+        Self::AuthorizationPolicy,
+        Self::EnvoyFilter,
+    ];
+
+    fn names(self) -> Names {
+        const V1: &[&str] = &["v1"];
+        let (group, versions, kind, plural) = match self {
+            Self::IngressSourcePreserve => {
+                ("sourcepreserve.io", &["v1alpha1"][..], "IngressSourcePreserve", "ingresssourcepreserves")
+            }
+            Self::IngressSourceNode => {
+                ("sourcepreserve.io", &["v1alpha1"][..], "IngressSourceNode", "ingresssourcenodes")
+            }
+            Self::Service => ("", V1, "Service", "services"),
+            Self::EndpointSlice => ("discovery.k8s.io", V1, "EndpointSlice", "endpointslices"),
+            Self::Node => ("", V1, "Node", "nodes"),
+            Self::Namespace => ("", V1, "Namespace", "namespaces"),
+            Self::Pod => ("", V1, "Pod", "pods"),
+            Self::ConfigMap => ("", V1, "ConfigMap", "configmaps"),
+            Self::DaemonSet => ("apps", V1, "DaemonSet", "daemonsets"),
+            Self::Deployment => ("apps", V1, "Deployment", "deployments"),
+            Self::MutatingWebhookConfiguration => (
+                "admissionregistration.k8s.io",
+                V1,
+                "MutatingWebhookConfiguration",
+                "mutatingwebhookconfigurations",
+            ),
+            Self::ValidatingWebhookConfiguration => (
+                "admissionregistration.k8s.io",
+                V1,
+                "ValidatingWebhookConfiguration",
+                "validatingwebhookconfigurations",
+            ),
+            Self::AuthorizationPolicy => {
+                ("security.istio.io", ISTIO_POLICY, "AuthorizationPolicy", "authorizationpolicies")
+            }
+            Self::EnvoyFilter => ("networking.istio.io", &["v1alpha3"][..], "EnvoyFilter", "envoyfilters"),
+        };
+        Names { group, versions, kind, plural }
+    }
+
+    /// The kind of a document, if it is one that is looked at.
+    pub(crate) fn of(api_version: &str, kind: &str) -> Option<Self> {
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        Self::ALL.into_iter().find(|known| {
+            let names = known.names();
+            names.group == group && names.kind == kind && names.versions.contains(&version)
+        })
+    }
+
+    /// Where the API server has it, one place for each version.
+    pub(crate) fn resources(self) -> impl Iterator<Item = ApiResource> {
+        let Names { group, versions, kind, plural } = self.names();
+        let resource = move |version: &&str| {
+            ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+        };
+        versions.iter().map(resource)
+    }
+
+    pub(crate) fn group(self) -> &'static str {
+        self.names().group
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        self.names().kind
+    }
+
+    /// As rights have it: `services`, `daemonsets.apps`.
+    pub(crate) fn resource(self) -> String {
+        let Names { group, plural, .. } = self.names();
+        if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
+    }
+
+    /// Whether every cluster has some of it, so that a dump without any was taken without it.
+    pub(crate) fn is_everywhere(self) -> bool {
+        !matches!(
+            self,
+            Self::IngressSourcePreserve
+                | Self::IngressSourceNode
+                | Self::MutatingWebhookConfiguration
+                | Self::ValidatingWebhookConfiguration
+                | Self::AuthorizationPolicy
+                | Self::EnvoyFilter
+        )
+    }
+}

@@ -1,0 +1,119 @@
+//! The facts of a cluster that runs, a page at a time. A kind that the cluster does not have is none of its objects; one that may not be
+//! listed is remembered as not looked at.
+
+use std::collections::BTreeSet;
+
+use isp_api::agent::runs_kube_proxy;
+use isp_plan::Key;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, ListParams};
+
+use super::cluster::Cluster;
+use super::kinds::Kind;
+use crate::connection::Connection;
+use crate::error::CommandError;
+
+const PAGE: u32 = 250;
+
+pub(super) async fn read(connection: &Connection) -> Result<Cluster, CommandError> {
+    let mut cluster = Cluster::default();
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::ConfigMap) {
+        list(connection, &mut cluster, kind, &ListParams::default()).await?;
+    }
+    config_maps(connection, &mut cluster).await?;
+    Ok(cluster)
+}
+
+/// Those that kube-proxies mount and those that meshes are told by; there may be thousands of others.
+async fn config_maps(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
+    for wanted in [
+        ListParams::default().fields("metadata.name=istio"),
+        ListParams::default().labels(isp_api::sidecar::REVISION_LABEL),
+    ] {
+        list(connection, cluster, Kind::ConfigMap, &wanted).await?;
+    }
+    for key in mounted(cluster) {
+        let named = ListParams::default()
+            .fields(&format!("metadata.name={},metadata.namespace={}", key.name, key.namespace));
+        list(connection, cluster, Kind::ConfigMap, &named).await?;
+    }
+    Ok(())
+}
+
+fn mounted(cluster: &Cluster) -> BTreeSet<Key> {
+    let volumes = cluster.daemon_sets.iter().flat_map(|(key, set)| {
+        let pod = set.object.spec.template.spec.as_ref();
+        let proxies = pod.filter(|pod| pod.containers.iter().any(runs_kube_proxy));
+        let volumes = proxies.and_then(|pod| pod.volumes.as_ref()).into_iter().flatten();
+        volumes.filter_map(|volume| Some(Key::new(&*key.namespace, &*volume.config_map.as_ref()?.name)))
+    });
+    volumes.collect()
+}
+
+async fn list(
+    connection: &Connection,
+    cluster: &mut Cluster,
+    kind: Kind,
+    wanted: &ListParams,
+) -> Result<(), CommandError> {
+    for resource in kind.resources() {
+        match pages(connection, cluster, kind, &resource, wanted.clone()).await {
+            Ok(()) => break,
+            Err(Failure::Api(kube::Error::Api(status))) if status.code == 404 => {}
+            Err(Failure::Api(kube::Error::Api(status)))
+                if status.code == 403 && !is_served(connection, kind).await => {}
+            Err(Failure::Api(kube::Error::Api(status)))
+                if status.code == 403 && kind != Kind::IngressSourcePreserve =>
+            {
+                cluster.not_looked_at.insert(kind, "the right to list them is missing".to_owned());
+                return Ok(());
+            }
+            Err(Failure::Api(error)) => return Err(connection.problem("list", &kind.resource(), error)),
+            Err(Failure::Unreadable(error)) => return Err(error),
+        }
+    }
+    cluster.looked_at.insert(kind);
+    Ok(())
+}
+
+/// Whether the cluster has such a kind at all: rights are asked for before that is known.
+async fn is_served(connection: &Connection, kind: Kind) -> bool {
+    let groups = connection.client.list_api_groups().await;
+    kind.group().is_empty()
+        || groups.map_or(true, |served| served.groups.iter().any(|group| group.name == kind.group()))
+}
+
+enum Failure {
+    Api(kube::Error),
+    Unreadable(CommandError),
+}
+
+async fn pages(
+    connection: &Connection,
+    cluster: &mut Cluster,
+    kind: Kind,
+    resource: &ApiResource,
+    wanted: ListParams,
+) -> Result<(), Failure> {
+    let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), resource);
+    let mut page = wanted.limit(PAGE);
+    loop {
+        let list = api.list(&page).await.map_err(Failure::Api)?;
+        for object in list.items {
+            take(cluster, kind, &object).map_err(Failure::Unreadable)?;
+        }
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page.continue_token = Some(token),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn take(cluster: &mut Cluster, kind: Kind, object: &DynamicObject) -> Result<(), CommandError> {
+    let name = isp_plan::observe::key(&object.metadata);
+    let taken = serde_json::to_value(object).and_then(|value| cluster.take(kind, value));
+    taken.map_err(|error| CommandError::Document {
+        place: format!("{} {name}", kind.as_str()),
+        problem: error.to_string(),
+    })
+}

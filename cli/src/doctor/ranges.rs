@@ -1,0 +1,73 @@
+//! Ranges of addresses, as `10.0.0.0/8`.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+#[cfg(test)]
+mod tests;
+
+/// A range of addresses. A single address is one, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    /// As a number of 128 bits, with those of an IPv4 address at the top.
+    bits: u128,
+    prefix: u8,
+    v4: bool,
+}
+
+/// The text is no range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotARange;
+
+impl FromStr for Range {
+    type Err = NotARange;
+
+    fn from_str(text: &str) -> Result<Self, NotARange> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let own = Self::from(address.parse::<IpAddr>().map_err(|_| NotARange)?);
+        let Some(prefix) = prefix else { return Ok(own) };
+        let prefix: u8 = prefix.parse().map_err(|_| NotARange)?;
+        if prefix > own.prefix {
+            return Err(NotARange);
+        }
+        Ok(Self { bits: own.bits & mask(prefix), prefix, v4: own.v4 })
+    }
+}
+
+impl From<IpAddr> for Range {
+    fn from(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self { bits: u128::from(address.to_bits()) << 96, prefix: 32, v4: true },
+            IpAddr::V6(address) => Self { bits: address.to_bits(), prefix: 128, v4: false },
+        }
+    }
+}
+
+fn mask(prefix: u8) -> u128 {
+    u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0)
+}
+
+impl Range {
+    /// Whether the other lies in it.
+    pub(crate) fn holds(self, other: Self) -> bool {
+        self.v4 == other.v4 && self.prefix <= other.prefix && other.bits & mask(self.prefix) == self.bits
+    }
+
+    /// Whether it is every address of its family.
+    pub(crate) fn is_everything(self) -> bool {
+        self.prefix == 0
+    }
+
+    /// Whether it is no larger than what a rack or a subnet of machines is usually given.
+    pub(crate) fn is_small(self) -> bool {
+        self.prefix >= if self.v4 { 24 } else { 64 }
+    }
+}
+
+/// Those that can be read.
+pub(crate) fn readable<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<Range> {
+    texts.into_iter().filter_map(|text| text.trim().parse().ok()).collect()
+}

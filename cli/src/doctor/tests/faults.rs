@@ -1,0 +1,359 @@
+//! One thing is changed in a healthy cluster; exactly that is named first.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::world::{World, lines};
+use crate::doctor::finding::Code;
+
+type Fault = (&'static str, Code, fn(&mut World));
+
+const GATEWAY: &str = "istio-ingressgateway";
+const YEAR: i64 = 366 * 24;
+
+fn service(world: &mut World) -> &mut Value {
+    world.the("Service", GATEWAY)
+}
+
+fn object(world: &mut World) -> &mut Value {
+    world.the("IngressSourcePreserve", "shop")
+}
+
+fn report(world: &mut World) -> &mut Value {
+    &mut world.the("IngressSourceNode", "work-1")["status"]
+}
+
+fn remove(from: &mut Value, field: &str) {
+    let removed = from.as_object_mut().unwrap().remove(field);
+    assert!(removed.is_some(), "there is no {field}");
+}
+
+fn condition<'a>(object: &'a mut Value, type_: &str) -> &'a mut Value {
+    let conditions = object["status"]["conditions"].as_array_mut().unwrap();
+    conditions.iter_mut().find(|condition| condition["type"] == type_).unwrap()
+}
+
+/// Changes a text somewhere in a setting.
+fn replace(value: &mut Value, from: &str, to: &str) {
+    let text = value.as_str().unwrap();
+    assert!(text.contains(from), "{from:?} is not in {text}");
+    *value = json!(text.replace(from, to));
+}
+
+fn kube_proxy_setting(world: &mut World, from: &str, to: &str) {
+    replace(&mut world.the("ConfigMap", "kube-proxy")["data"]["config.conf"], from, to);
+}
+
+fn pod_webhooks(world: &mut World) -> &mut Value {
+    &mut world.the("MutatingWebhookConfiguration", "0-sourcepreserve.io")["webhooks"]
+}
+
+/// The whole pod in another mode.
+fn in_mode(world: &mut World, mode: &str) {
+    let pod = world.the("Pod", "cart-");
+    let text = pod.to_string().replace("TPROXY", mode);
+    *pod = serde_json::from_str(&text).unwrap();
+}
+
+const OBJECTS: &[Fault] = &[
+    ("no operator", Code::OperatorUnavailable, |world| {
+        remove(&mut world.the("Deployment", "sourcepreserve-operator")["status"], "availableReplicas");
+    }),
+    ("the operator was removed", Code::OperatorUnavailable, |world| {
+        world.remove("Deployment", "sourcepreserve-operator");
+    }),
+    ("not observed", Code::NotObserved, |world| object(world)["status"]["observedGeneration"] = json!(0)),
+    ("never observed", Code::NotObserved, |world| remove(object(world), "status")),
+    ("two objects claim the Service", Code::ObjectsClash, |world| {
+        let mut second = object(world).clone();
+        second["metadata"]["name"] = json!("second");
+        second["metadata"]["uid"] = json!("another");
+        second["metadata"]["creationTimestamp"] = json!("2026-12-31T00:00:00Z");
+        world.add(second);
+    }),
+    ("the operator reports a conflict", Code::FieldDeclared, |world| {
+        let said = condition(object(world), "Conflict");
+        said["status"] = json!("True");
+        said["reason"] = json!("FieldDeclared");
+        said["message"] = json!("Service a/b: \"argocd\" has declared spec.externalTrafficPolicy as Cluster");
+    }),
+    ("a file declares another policy", Code::FieldDeclared, |world| {
+        let applied = json!({"spec": {"externalTrafficPolicy": "Cluster"}}).to_string();
+        let annotations = &mut service(world)["metadata"]["annotations"];
+        annotations["kubectl.kubernetes.io/last-applied-configuration"] = json!(applied);
+    }),
+    ("no ingress nodes", Code::NoIngressNodes, |world| {
+        remove(&mut world.the("Node", "edge-1")["metadata"]["labels"], "node-role.kubernetes.io/ingress");
+    }),
+    ("the Service is gone", Code::ServiceMissing, |world| {
+        object(world)["spec"]["services"][0]["name"] = json!("absent");
+    }),
+    ("nothing is selected", Code::ServiceMissing, |world| {
+        object(world)["spec"]["services"] =
+            json!([{"namespace": "istio-system", "selector": {"matchLabels": {"no": "body"}}}]);
+    }),
+    ("paused", Code::Paused, |world| object(world)["spec"]["rollout"]["paused"] = json!(true)),
+    ("degraded", Code::NotReady, |world| condition(object(world), "Ready")["status"] = json!("False")),
+    ("being deleted", Code::BeingDeleted, |world| {
+        object(world)["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    }),
+];
+
+const SERVICES: &[Fault] = &[
+    ("not exposed", Code::ServiceNotExposed, |world| service(world)["spec"]["type"] = json!("ClusterIP")),
+    ("another proxy's", Code::ServiceProxyName, |world| {
+        service(world)["metadata"]["labels"]["service.kubernetes.io/service-proxy-name"] = json!("other");
+    }),
+    ("no endpoint on an ingress node", Code::NoIngressEndpoint, |world| {
+        world.the("EndpointSlice", GATEWAY)["endpoints"][0]["nodeName"] = json!("work-1");
+    }),
+    ("an endpoint that is not ready", Code::NoIngressEndpoint, |world| {
+        world.the("EndpointSlice", GATEWAY)["endpoints"][0]["conditions"]["ready"] = json!(false);
+    }),
+    ("the label is gone", Code::NotLabelled, |world| {
+        remove(&mut service(world)["metadata"]["labels"], "sourcepreserve.io/preserve");
+    }),
+    ("the policy is Cluster", Code::PolicyNotLocal, |world| {
+        service(world)["spec"]["externalTrafficPolicy"] = json!("Cluster");
+    }),
+    ("an ingress node without an endpoint", Code::IngressNodeWithoutEndpoint, |world| {
+        world.the("Node", "work-1")["metadata"]["labels"]["node-role.kubernetes.io/ingress"] = json!("");
+    }),
+    ("no address", Code::NoExternalAddress, |world| service(world)["status"] = json!({"loadBalancer": {}})),
+    ("ipMode Proxy", Code::IpModeProxy, |world| {
+        service(world)["status"]["loadBalancer"]["ingress"][0]["ipMode"] = json!("Proxy");
+    }),
+    ("a range that is none", Code::SourceRangeUnreadable, |world| {
+        service(world)["spec"]["loadBalancerSourceRanges"] = json!(["198.51.100.0/240"]);
+    }),
+    ("a range of everybody", Code::SourceRangesOpen, |world| {
+        service(world)["spec"]["loadBalancerSourceRanges"] = json!(["198.51.100.0/24", "0.0.0.0/0"]);
+    }),
+    ("ranges of nodes", Code::SourceRangesNodesOnly, |world| {
+        service(world)["spec"]["loadBalancerSourceRanges"] = json!(["10.90.0.0/24", "10.244.1.0/24"]);
+    }),
+    ("no port for health checks", Code::NoHealthCheckPort, |world| {
+        remove(&mut service(world)["spec"], "healthCheckNodePort");
+    }),
+    ("no node ports", Code::NoNodePorts, |world| {
+        service(world)["spec"]["allocateLoadBalancerNodePorts"] = json!(false);
+    }),
+];
+
+const NODES: &[Fault] = &[
+    ("a node is down", Code::NodeNotReady, |world| {
+        condition(world.the("Node", "work-1"), "Ready")["status"] = json!("Unknown");
+    }),
+    ("the ingress node is down", Code::NodeNotReady, |world| {
+        condition(world.the("Node", "edge-1"), "Ready")["status"] = json!("Unknown");
+    }),
+    ("a node without a pool", Code::NodeWithoutPool, |world| {
+        let pool =
+            json!({"name": "default", "selector": {"matchLabels": {"kubernetes.io/hostname": "work-2"}}});
+        object(world)["spec"]["nodePools"] = json!([pool]);
+    }),
+    ("an agent missed its deadline", Code::AgentFailed, |world| {
+        let failure =
+            json!({"pool": "default", "revision": "1", "reason": "container proxy-agent: ImagePullBackOff"});
+        world.the("Node", "work-1")["metadata"]["annotations"]["sourcepreserve.io/agent-failed"] =
+            json!(failure.to_string());
+    }),
+    ("an agent is not ready", Code::AgentNotReady, |world| {
+        condition(world.pod_on("work-1", "proxy-agent"), "Ready")["status"] = json!("False");
+    }),
+    ("an agent is gone", Code::AgentSilent, |world| {
+        let name = world.pod_on("work-1", "proxy-agent")["metadata"]["name"].as_str().unwrap().to_owned();
+        world.remove("Pod", &name);
+    }),
+    ("an agent reports nothing", Code::AgentSilent, |world| world.remove("IngressSourceNode", "work-1")),
+    ("kube-proxy is not connected", Code::ProxyNotConnected, |world| {
+        report(world)["proxyConnected"] = json!(false);
+    }),
+    ("an agent is behind", Code::AgentBehind, |world| report(world)["views"][0]["generation"] = json!(0)),
+    ("an agent knows another object", Code::AgentBehind, |world| {
+        report(world)["views"][0]["uid"] = json!("another");
+    }),
+    ("a wider view", Code::AgentBehind, |world| report(world)["views"][0]["view"] = json!("Full")),
+    ("not read anew", Code::NotRelisted, |world| report(world)["views"][0]["relisted"] = json!(false)),
+    ("not in the kernel", Code::NotProgrammed, |world| {
+        report(world)["views"][0]["programmed"] = json!(false);
+    }),
+    ("two kube-proxies on a node", Code::TwoProxies, |world| {
+        world.pod_on("edge-1", "kube-proxy")["spec"]["nodeName"] = json!("work-1");
+    }),
+];
+
+const KUBE_PROXY: &[Fault] = &[
+    ("kube-proxy is no DaemonSet", Code::NoKubeProxy, |world| world.remove("DaemonSet", "kube-proxy")),
+    ("another kube-proxy is named", Code::NoKubeProxy, |world| {
+        object(world)["spec"]["kubeProxy"] = json!({"namespace": "kube-system", "daemonSet": "absent"});
+    }),
+    ("several kube-proxies", Code::KubeProxyAmbiguous, |world| {
+        let set = world.the("DaemonSet", "kube-proxy");
+        set["metadata"]["name"] = json!("proxy-a");
+        let mut second = set.clone();
+        second["metadata"]["name"] = json!("proxy-b");
+        world.add(second);
+    }),
+    ("everybody is a local pod", Code::LocalRangeTooWide, |world| {
+        kube_proxy_setting(world, "10.244.0.0/16", "0.0.0.0/0");
+    }),
+    ("nodes are local pods", Code::LocalRangeTooWide, |world| {
+        kube_proxy_setting(world, "10.244.0.0/16", "10.0.0.0/8");
+    }),
+    ("no pod is local", Code::NoLocalDetection, |world| kube_proxy_setting(world, "10.244.0.0/16", "''")),
+    ("pods of another range", Code::LocalRangeTooNarrow, |world| {
+        kube_proxy_setting(world, "10.244.0.0/16", "10.245.0.0/16");
+    }),
+    ("masqueradeAll", Code::MasqueradeAll, |world| {
+        kube_proxy_setting(world, "mode: nftables", "mode: nftables\nnftables: {masqueradeAll: true}");
+    }),
+    ("masqueradeAll by a flag", Code::MasqueradeAll, |world| {
+        let container =
+            &mut world.the("DaemonSet", "kube-proxy")["spec"]["template"]["spec"]["containers"][0];
+        container["command"] = json!([
+            "kube-proxy",
+            "--proxy-mode=nftables",
+            "--cluster-cidr",
+            "10.244.0.0/16",
+            "--masquerade-all"
+        ]);
+    }),
+    ("mode ipvs", Code::ModeIpvs, |world| kube_proxy_setting(world, "mode: nftables", "mode: ipvs")),
+];
+
+const WEBHOOKS: &[Fault] = &[
+    ("no webhook", Code::WebhookUnavailable, |world| {
+        remove(&mut world.the("Deployment", "sourcepreserve-webhook")["status"], "availableReplicas");
+    }),
+    ("an empty bundle", Code::BundleEmpty, |world| {
+        remove(&mut pod_webhooks(world)[0]["clientConfig"], "caBundle");
+    }),
+    ("nothing was published", Code::BundleEmpty, |world| {
+        let published = world.the("ValidatingWebhookConfiguration", "sourcepreserve.io");
+        remove(&mut published["webhooks"][0]["clientConfig"], "caBundle");
+    }),
+    ("a bundle of something else", Code::BundleNotValid, |world| {
+        pod_webhooks(world)[0]["clientConfig"]["caBundle"] = json!("bm90aGluZw==");
+    }),
+    ("certificates have ended", Code::BundleNotValid, |world| world.later = YEAR),
+    ("certificates have not begun", Code::BundleNotValid, |world| world.later = -YEAR),
+    ("certificates end soon", Code::BundleEndsSoon, |world| world.later = YEAR - 24 - 12),
+    ("bundles differ", Code::BundlesDiffer, |world| {
+        // The same twice is another bundle, and as good.
+        let bundle = &mut pod_webhooks(world)[0]["clientConfig"]["caBundle"];
+        let twice = format!("{0}{0}", bundle.as_str().unwrap());
+        assert!(!twice.contains('='), "in base64 only what ends on three bytes can be put together");
+        *bundle = json!(twice);
+    }),
+    ("no configuration for pods", Code::PodWebhookMissing, |world| {
+        world.remove("MutatingWebhookConfiguration", "0-sourcepreserve.io");
+    }),
+    ("Istio's injector comes first", Code::PodWebhookLate, |world| {
+        world.the("MutatingWebhookConfiguration", "istio-sidecar-injector")["metadata"]["name"] =
+            json!("0-istio");
+    }),
+];
+
+const MESH: &[Fault] = &[
+    ("the annotation came too late", Code::AnnotationLies, |world| {
+        in_mode(world, "REDIRECT");
+        let annotations = &mut world.the("Pod", "cart-")["metadata"]["annotations"];
+        annotations["sidecar.istio.io/interceptionMode"] = json!("TPROXY");
+    }),
+    ("stale", Code::SidecarsStale, |world| {
+        in_mode(world, "REDIRECT");
+        remove(
+            &mut world.the("Pod", "cart-")["metadata"]["annotations"],
+            "sidecar.istio.io/interceptionMode",
+        );
+    }),
+    ("the author has chosen", Code::ModeChosen, |world| in_mode(world, "REDIRECT")),
+    ("Pod Security refuses", Code::PodSecurityRefuses, |world| {
+        world.the("Namespace", "shop")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] =
+            json!("restricted");
+    }),
+    ("trusted proxies of the mesh", Code::TrustedProxies, |world| {
+        replace(
+            &mut world.the("ConfigMap", "istio")["data"]["mesh"],
+            "defaultConfig:\n",
+            "defaultConfig:\n  gatewayTopology: {numTrustedProxies: 1}\n",
+        );
+    }),
+    ("trusted proxies of the pod", Code::TrustedProxies, |world| {
+        let annotations = &mut world.the("Pod", GATEWAY)["metadata"]["annotations"];
+        annotations["proxy.istio.io/config"] = json!("gatewayTopology: {numTrustedProxies: 2}");
+    }),
+    ("trusted hops by a patch", Code::TrustedProxies, |world| {
+        world.add(filter("istio-system", &json!({"xff_num_trusted_hops": 1})));
+    }),
+    ("the PROXY protocol by a patch", Code::ProxyProtocol, |world| {
+        world.add(filter("istio-system", &json!({"name": "envoy.filters.listener.proxy_protocol"})));
+    }),
+    ("the PROXY protocol by the pod", Code::ProxyProtocol, |world| {
+        let annotations = &mut world.the("Pod", GATEWAY)["metadata"]["annotations"];
+        annotations["proxy.istio.io/config"] = json!("gatewayTopology: {proxyProtocol: {}}");
+    }),
+    ("a sidecar that goes by the gateway's address", Code::PolicyUnknown, |world| {
+        let policy = policy_of(world, "shop");
+        policy["spec"]["rules"] = json!([{"when": [{"key": "source.ip", "values": ["203.0.113.0/24"]}]}]);
+    }),
+];
+
+fn policy_of<'a>(world: &'a mut World, namespace: &str) -> &'a mut Value {
+    // Both have the same name; the other one's goes first.
+    let other = if namespace == "shop" { "istio-system" } else { "shop" };
+    world.rename("AuthorizationPolicy", other, "clients", "others");
+    world.the("AuthorizationPolicy", "clients")
+}
+
+fn filter(namespace: &str, value: &Value) -> Value {
+    json!({
+        "apiVersion": "networking.istio.io/v1alpha3", "kind": "EnvoyFilter",
+        "metadata": {"name": "patch", "namespace": namespace},
+        "spec": {
+            "workloadSelector": {"labels": {"istio": "ingressgateway"}},
+            "configPatches": [{"applyTo": "LISTENER_FILTER", "patch": {"operation": "INSERT_FIRST", "value": value}}],
+        },
+    })
+}
+
+const LEFT_OUT: &[Fault] =
+    &[("no Deployments in the dump", Code::NotLookedAt, |world| world.remove("Deployment", ""))];
+
+/// What is made by tests of `asked`: a cluster in which it is the first thing to say has more than one fault.
+const ASKED: [Code; 5] =
+    [Code::PolicyOpen, Code::PolicyClosed, Code::NotPreserved, Code::SidecarHides, Code::PolicyMisled];
+
+#[test]
+fn a_healthy_cluster_has_nothing_to_report() {
+    let found = World::of("healthy").examine(None);
+    assert!(found.is_empty(), "{}", lines(&found));
+}
+
+#[test]
+fn an_untouched_cluster_has_nothing_to_report() {
+    let found = World::of("untouched").examine(None);
+    assert!(found.is_empty(), "{}", lines(&found));
+}
+
+#[test]
+fn each_fault_is_named_first() {
+    let healthy = World::of("healthy");
+    let mut codes = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (what, code, break_it) in [OBJECTS, SERVICES, NODES, KUBE_PROXY, WEBHOOKS, MESH, LEFT_OUT].concat() {
+        let mut world = healthy.clone();
+        break_it(&mut world);
+        let found = world.examine(None);
+        if found.first().map(|first| first.code) != Some(code) {
+            wrong.push(format!("{what}, {}:\n{}", code.as_str(), lines(&found)));
+        }
+        codes.insert(code.as_str());
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    codes.extend(ASKED.map(Code::as_str));
+    let all: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(codes, all, "every code has a fault");
+}

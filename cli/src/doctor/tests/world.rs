@@ -1,0 +1,102 @@
+//! The objects of a dump that was taken from a real cluster, to be changed one at a time.
+
+use std::path::Path;
+
+use isp_plan::Key;
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::doctor::cluster::Cluster;
+use crate::doctor::examine::examine;
+use crate::doctor::finding::Finding;
+use crate::doctor::{Severity, dump};
+
+#[derive(Clone)]
+pub(super) struct World {
+    objects: Vec<Value>,
+    /// How much later it is than in the dump, in hours.
+    pub(super) later: i64,
+}
+
+impl World {
+    /// One of the dumps of `tests/doctor`.
+    pub(super) fn of(name: &str) -> Self {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor").join(name);
+        let mut objects = Vec::new();
+        for file in std::fs::read_dir(directory).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            for document in serde_yaml::Deserializer::from_str(&text) {
+                let list = Value::deserialize(document).unwrap();
+                objects.extend(list["items"].as_array().unwrap().iter().cloned());
+            }
+        }
+        Self { objects, later: 0 }
+    }
+
+    fn is(object: &Value, kind: &str, name: &str) -> bool {
+        object["kind"] == kind && object["metadata"]["name"].as_str().is_some_and(|own| own.starts_with(name))
+    }
+
+    /// The one object of this kind whose name begins so.
+    pub(super) fn the(&mut self, kind: &str, name: &str) -> &mut Value {
+        let mut found = self.objects.iter_mut().filter(|object| Self::is(object, kind, name));
+        let first = found.next().unwrap_or_else(|| panic!("there is no {kind} {name}"));
+        assert!(found.next().is_none(), "there are several {kind} {name}");
+        first
+    }
+
+    pub(super) fn remove(&mut self, kind: &str, name: &str) {
+        let before = self.objects.len();
+        self.objects.retain(|object| !Self::is(object, kind, name));
+        assert!(self.objects.len() < before, "there is no {kind} {name}");
+    }
+
+    pub(super) fn add(&mut self, object: Value) {
+        self.objects.push(object);
+    }
+
+    /// Gives the object of a namespace another name.
+    pub(super) fn rename(&mut self, kind: &str, namespace: &str, name: &str, to: &str) {
+        let of = |object: &&mut Value| {
+            Self::is(object, kind, name) && object["metadata"]["namespace"] == namespace
+        };
+        let found = self.objects.iter_mut().find(of);
+        found.unwrap_or_else(|| panic!("there is no {kind} {namespace}/{name}"))["metadata"]["name"] =
+            json!(to);
+    }
+
+    /// The pod of a DaemonSet on a node.
+    pub(super) fn pod_on(&mut self, node: &str, set: &str) -> &mut Value {
+        let found = self.objects.iter_mut().find(|object| {
+            Self::is(object, "Pod", set)
+                && object["spec"]["nodeName"] == node
+                && object["metadata"]["namespace"] == "kube-system"
+        });
+        found.unwrap_or_else(|| panic!("there is no pod {set} on {node}"))
+    }
+
+    /// Through a file, as `--from-dir` has it.
+    pub(super) fn read(&self) -> (Cluster, Timestamp) {
+        let directory = tempfile::tempdir().unwrap();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": self.objects});
+        std::fs::write(directory.path().join("all.json"), list.to_string()).unwrap();
+        dump::read(directory.path()).unwrap()
+    }
+
+    pub(super) fn examine(&self, service: Option<&Key>) -> Vec<Finding> {
+        let (cluster, taken) = self.read();
+        let now = Timestamp::from_second(taken.as_second() + self.later * 3600).unwrap();
+        examine(&cluster, service, now)
+    }
+}
+
+/// Each in a line, for messages of tests.
+pub(super) fn lines(found: &[Finding]) -> String {
+    let line = |finding: &Finding| {
+        let Finding { code, severity, subject, line, .. } = finding;
+        assert!(*severity != Severity::Error || !finding.remedy.is_empty(), "{code:?} has no remedy");
+        format!("{} {} {subject}: {line}\n", severity.as_str(), code.as_str())
+    };
+    found.iter().map(line).collect()
+}

@@ -1,0 +1,96 @@
+//! Whether the operator kept the order of a plan: what stands under a later number must not have come first.
+//!
+//! With one object and one pool this holds without exception. Several go on by themselves, each as fast as the cluster lets it. Then
+//! there is an order still
+//! - of all that is done for one object alone, from its finalizer to its Services;
+//! - between what prepares a pool, the nodes of that pool, and the Services of the objects that need those nodes.
+//!
+//! There is none between two pools, between the Services of two objects, between nodes that not the same objects need, and
+//! between the finalizer of one object and what another one needs as well.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::sample::Sample;
+use crate::told::{Step, Told, pool};
+
+/// Steps that came before one of an earlier moment.
+pub(crate) fn out_of_order(sample: &Sample, told: &Told, done: &[Step]) -> Vec<String> {
+    let mut moments: BTreeMap<&Step, VecDeque<usize>> = BTreeMap::new();
+    for (number, moment) in told.moments.iter().enumerate() {
+        for (step, _) in moment {
+            moments.entry(step).or_default().push_back(number + 1);
+        }
+    }
+    let mut when = |step| moments.get_mut(step).and_then(VecDeque::pop_front).unwrap();
+    let done: Vec<(usize, Strand<'_>)> =
+        done.iter().map(|step| (when(step), Strand::of(step, sample, told))).collect();
+    let mut wrong = Vec::new();
+    for (place, (moment, first)) in done.iter().enumerate() {
+        for (earlier, second) in &done[place + 1..] {
+            if moment > earlier && first.has_order_with(second) {
+                let (first, second) = (first.step, second.step);
+                wrong
+                    .push(format!("{first:?} of moment {moment} came before {second:?} of moment {earlier}"));
+            }
+        }
+    }
+    // Whatever is done for several objects needs one that is held.
+    if let Some((_, first)) = done.first().filter(|(_, first)| first.kind != Kind::Hold) {
+        wrong.push(format!("{:?} came before any object was held", first.step));
+    }
+    wrong
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Hold,
+    Prepare,
+    Node,
+    Service,
+}
+
+/// A step, and what it is done for.
+struct Strand<'a> {
+    step: &'a Step,
+    kind: Kind,
+    objects: BTreeSet<&'a str>,
+    /// None: for all pools.
+    pool: Option<&'a str>,
+}
+
+impl<'a> Strand<'a> {
+    fn of(step: &'a Step, sample: &'a Sample, told: &'a Told) -> Self {
+        let name = step.object.as_str();
+        let (kind, objects, pool) = match step.action.as_str() {
+            "hold-object" => (Kind::Hold, BTreeSet::from([name]), None),
+            "label-service" | "localise-service" => (Kind::Service, sample.asking_for(name), None),
+            "hand-over-node" | "handed-over-node" => {
+                (Kind::Node, sample.elsewhere_for(name), Some(pool_of(name, told)))
+            }
+            "apply-pool" => (Kind::Prepare, sample.names(), name.strip_prefix("kube-system/proxy-agent-")),
+            _ => (Kind::Prepare, sample.names(), None),
+        };
+        Self { step, kind, objects, pool }
+    }
+
+    /// See the module.
+    fn has_order_with(&self, other: &Self) -> bool {
+        if self.pool.zip(other.pool).is_some_and(|(one, other)| one != other) {
+            return false;
+        }
+        match (self.kind, other.kind) {
+            _ if self.objects == other.objects => true,
+            (Kind::Hold, _) | (_, Kind::Hold) => false,
+            (Kind::Prepare, _) | (_, Kind::Prepare) => true,
+            (Kind::Service, Kind::Node) => self.objects.is_subset(&other.objects),
+            (Kind::Node, Kind::Service) => other.objects.is_subset(&self.objects),
+            _ => false,
+        }
+    }
+}
+
+/// The pool that a node goes over to.
+fn pool_of<'a>(node: &str, told: &'a Told) -> &'a str {
+    let goes_over = |(step, _): &&(Step, String)| step.action == "hand-over-node" && step.object == node;
+    told.steps().find(goes_over).map(|(_, effect)| pool(effect)).unwrap()
+}

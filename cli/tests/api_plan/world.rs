@@ -1,0 +1,180 @@
+//! A control plane with the project installed, nodes that are only objects, and the operator as a process.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use isp_api::IngressSourcePreserve;
+use isp_api::conditions::find;
+use isp_api::names::condition;
+use isp_lab::{ControlPlane, Program, free_address, until};
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::done::{steps, writes};
+use crate::fleet::stand_in;
+use crate::kube_proxy;
+use crate::sample::Sample;
+use crate::told::{Step, Told};
+
+const SYSTEM: &str = "sourcepreserve-system";
+/// Everything may take this long on a busy machine.
+const DEADLINE: Duration = Duration::from_mins(3);
+/// Who has written nothing for this time is at rest.
+const REST: Duration = Duration::from_secs(3);
+
+pub(crate) struct World {
+    control_plane: ControlPlane,
+    /// With just the operator's rights: the audit log has nobody else's requests.
+    kubeconfig: PathBuf,
+    /// The image that the installed operator gives its agents.
+    agent_image: String,
+    _directory: tempfile::TempDir,
+}
+
+/// An operator that runs, and how many requests had been made before it.
+pub(crate) struct Operator {
+    program: Program,
+    since: usize,
+}
+
+impl World {
+    /// Installs everything as a user would. Pods of DaemonSets run and agents acknowledge from now on.
+    pub(crate) async fn start() -> Self {
+        let (control_plane, directory) = (ControlPlane::start().await.unwrap(), tempfile::tempdir().unwrap());
+        let kubeconfig = directory.path().join("kubeconfig");
+        let mut this = Self { control_plane, kubeconfig, agent_image: String::new(), _directory: directory };
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let (overlay, crds) = (root.join("manifests/overlays/default"), root.join("crds"));
+        let (overlay, crds) = (overlay.display().to_string(), crds.display().to_string());
+        this.kubectl(&["apply", "--server-side", "-k", &overlay]).await;
+        this.kubectl(&["apply", "--server-side", "-f", &crds]).await;
+        this.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", &crds]).await;
+        this.publish_authority().await;
+        let account = "sourcepreserve-operator";
+        this.control_plane.write_kubeconfig_of(SYSTEM, account, &this.kubeconfig).await.unwrap();
+        let variable = "{.spec.template.spec.containers[0].env[?(@.name==\"AGENT_IMAGE\")].value}";
+        let output = format!("-o=jsonpath={variable}");
+        this.agent_image = this.kubectl(&["get", "deployment", "-n", SYSTEM, account, &output]).await;
+        this.control_plane.simulate_nodes().await.unwrap();
+        stand_in(this.control_plane.client().unwrap());
+        this
+    }
+
+    /// What the webhook would do: until it has, no pod is asked about. Any authority will do.
+    async fn publish_authority(&self) {
+        let admin: Value =
+            serde_json::from_str(&std::fs::read_to_string(self.control_plane.kubeconfig()).unwrap()).unwrap();
+        let bundle = &admin["clusters"][0]["cluster"]["certificate-authority-data"];
+        assert!(bundle.is_string(), "{admin}");
+        let patch =
+            json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}]).to_string();
+        let configuration = "validatingwebhookconfiguration/sourcepreserve.io";
+        self.kubectl(&["patch", configuration, "--type=json", "-p", &patch]).await;
+    }
+
+    /// The cluster that the sample needs, at rest.
+    pub(crate) async fn prepare(&self, sample: &Sample) {
+        for objects in [kube_proxy::configuration(), kube_proxy::daemon_set(None), sample.cluster()] {
+            let text = objects.to_string();
+            let output = self.control_plane.kubectl_with_input(&["apply", "-f", "-"], &text).await.unwrap();
+            assert!(output.success, "{output:?}");
+        }
+        self.kubectl(&["wait", "node", "--all", "--for=condition=Ready", "--timeout=60s"]).await;
+        self.kubectl(&["rollout", "status", "-n", "kube-system", "daemonset/kube-proxy", "--timeout=60s"])
+            .await;
+    }
+
+    pub(crate) async fn plan(&self, sample: &Sample) -> Told {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
+        command.args(["plan", "-f"]).arg(&sample.path).env("KUBECONFIG", self.control_plane.kubeconfig());
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        let [text, problem] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(problem, "", "{}", sample.name());
+        Told::read(output.status.code(), text)
+    }
+
+    /// Applies the sample and has an operator carry it out, until it says what was told and comes to rest. The operator starts once
+    /// all of the file is applied: as the plan, it sees the file as a whole.
+    pub(crate) async fn carry_out(&self, sample: &Sample, told: &Told) -> Operator {
+        self.kubectl(&["apply", "-f", sample.path.to_str().unwrap()]).await;
+        let since = self.control_plane.audit().unwrap().len();
+        let operator = Operator { program: self.start_operator(), since };
+        let objects: Api<IngressSourcePreserve> = Api::all(self.control_plane.client().unwrap());
+        assert!(!told.verdicts.is_empty(), "{}", told.text);
+        for verdict in &told.verdicts {
+            let what =
+                format!("{} of {} says, as planned: {}", verdict.object, sample.name(), verdict.message);
+            until(DEADLINE, &what, async || {
+                let Ok(object) = objects.get(&verdict.object).await else { return false };
+                let status = object.status.unwrap_or_default();
+                let said = find(&status.conditions, condition::READY);
+                status.observed_generation == object.metadata.generation
+                    && said.is_some_and(|said| {
+                        let reason = (said.status != "True").then(|| said.reason.clone());
+                        (&reason, &said.message) == (&verdict.reason, &verdict.message)
+                    })
+            })
+            .await;
+        }
+        let mut before = self.written(since);
+        until(DEADLINE, "the operator comes to rest", async || {
+            tokio::time::sleep(REST).await;
+            std::mem::replace(&mut before, self.written(since)) == before
+        })
+        .await;
+        operator
+    }
+
+    fn start_operator(&self) -> Program {
+        let path = Path::new(env!("CARGO_BIN_EXE_kubectl-isp")).with_file_name("operator");
+        assert!(path.exists(), "{} is not there: cargo build -p isp-operator", path.display());
+        let admin = free_address().unwrap();
+        let mut command = Command::new(path);
+        command.env("KUBECONFIG", &self.kubeconfig).env("POD_NAMESPACE", SYSTEM).env("POD_NAME", "operator");
+        command
+            .args(["run", &format!("--agent-image={}", self.agent_image), &format!("--admin={admin}")])
+            .args(["--lease-duration=10s", "--renew-deadline=6s", "--renew-interval=1s"]);
+        Program::start("operator", command, admin).unwrap()
+    }
+
+    fn written(&self, since: usize) -> usize {
+        writes(&self.control_plane.audit().unwrap()[since..]).len()
+    }
+
+    /// What the operator has written since it started, in that order.
+    pub(crate) fn done(&self, operator: &Operator) -> Vec<Step> {
+        let requests = self.control_plane.audit().unwrap();
+        steps(&writes(&requests[operator.since..]), &operator.program.log())
+    }
+
+    /// Deletes what the sample asked for. The operator ends when nothing of it is left.
+    pub(crate) async fn put_back(&self, sample: &Sample, mut operator: Operator) {
+        self.kubectl(&["delete", "-f", sample.path.to_str().unwrap(), "--timeout=180s"]).await;
+        assert!(operator.program.end().unwrap(), "{}", operator.program.log());
+    }
+
+    /// Everything that the operator might change, as far as it is not the cluster's own doing.
+    pub(crate) async fn state(&self) -> String {
+        let columns =
+            "custom-columns=KIND:.kind,IN:.metadata.namespace,NAME:.metadata.name,LABELS:.metadata.labels";
+        let nodes = self.kubectl(&["get", "nodes", "-o", columns]).await;
+        let with_spec = format!("{columns},SPEC:.spec");
+        let others = "services,daemonsets,ingresssourcenodes,mutatingwebhookconfigurations";
+        nodes + &self.kubectl(&["get", others, "-A", "-o", &with_spec]).await
+    }
+
+    /// An object, by its name after its namespace if it has one.
+    pub(crate) async fn get(&self, kind: &str, object: &str) -> Value {
+        let (namespace, name) = object.split_once('/').unwrap_or(("default", object));
+        let found = self.kubectl(&["get", kind, "-n", namespace, name, "-o", "json"]).await;
+        serde_json::from_str(&found).unwrap()
+    }
+
+    /// Runs kubectl, which must succeed, and gives what it printed.
+    pub(crate) async fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.control_plane.kubectl(arguments).await.unwrap();
+        assert!(output.success, "{arguments:?}: {output:?}");
+        output.stdout
+    }
+}

@@ -1,0 +1,139 @@
+//! `doctor` on dumps, without any cluster: what it prints, and what it ends with. What it finds is tested beside the code.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn dump(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor").join(name)
+}
+
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn doctor(dump: &Path, arguments: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
+    command
+        .arg("doctor")
+        .arg("--from-dir")
+        .arg(dump)
+        .args(arguments)
+        .env("KUBECONFIG", "/nowhere/kubeconfig");
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+}
+
+/// The healthy dump with a change of its text.
+fn changed(file: &str, from: &str, to: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let mut found = false;
+    for entry in std::fs::read_dir(dump("healthy")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        if path.file_name().unwrap() == file {
+            found = text.contains(from);
+            text = text.replace(from, to);
+        }
+        std::fs::write(directory.path().join(path.file_name().unwrap()), text).unwrap();
+    }
+    assert!(found, "{from:?} is not in {file}");
+    directory
+}
+
+const GATEWAY: &str = "istio-system/istio-ingressgateway";
+
+#[test]
+fn where_nothing_is_wrong_that_is_all() {
+    for name in ["healthy", "untouched"] {
+        let told = doctor(&dump(name), &[]);
+        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{}", told.stdout);
+        assert!(told.stdout.starts_with("nothing found; looked at "), "{}", told.stdout);
+        assert_eq!(doctor(&dump(name), &["-o", "json"]).stdout, "[]\n");
+        assert_eq!(doctor(&dump(name), &["-o", "yaml"]).stdout, "[]\n");
+    }
+}
+
+#[test]
+fn a_fault_is_told_with_its_reason_and_the_commands_that_help() {
+    let broken = changed("core.yaml", "externalTrafficPolicy: Local", "externalTrafficPolicy: Cluster");
+    let told = doctor(broken.path(), &[]);
+    assert_eq!((told.code, told.stderr.as_str()), (Some(2), ""));
+    let expected = "\
+error ISP305  Service istio-system/istio-ingressgateway: its externalTrafficPolicy is Cluster, and not Local
+  why        Nodes put their own address in the place of the client's. The operator sets it last, or somebody has put it back.
+  to do      kubectl isp status shop
+             kubectl get service -n istio-system istio-ingressgateway -o yaml --show-managed-fields   # who owns the field
+
+error ISP701  AuthorizationPolicy shop/clients: DENY, wrong and open: ";
+    assert!(told.stdout.starts_with(expected), "{}", told.stdout);
+    assert!(told.stdout.contains("\n3 errors; looked at 1 IngressSourcePreserve, "), "{}", told.stdout);
+    assert!(!told.stdout.contains('\u{1b}'), "no colours without a terminal");
+}
+
+#[test]
+fn findings_for_programs_have_the_same_fields_in_json_and_yaml() {
+    let broken = changed("core.yaml", "externalTrafficPolicy: Local", "externalTrafficPolicy: Cluster");
+    let told = doctor(broken.path(), &["-o", "json"]);
+    assert_eq!(told.code, Some(2));
+    let json: Value = serde_json::from_str(&told.stdout).unwrap();
+    let yaml: Value = serde_yaml::from_str(&doctor(broken.path(), &["-o", "yaml"]).stdout).unwrap();
+    assert_eq!(json, yaml);
+    let first = &json[0];
+    let fields: Vec<&str> = first.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, ["code", "line", "reason", "remedy", "severity", "subject"]);
+    assert_eq!(first["code"], "ISP305");
+    assert_eq!(first["severity"], "error");
+    assert_eq!(first["subject"], format!("Service {GATEWAY}"));
+    assert_eq!(first["remedy"][0], "kubectl isp status shop");
+}
+
+#[test]
+fn one_service_can_be_asked_about() {
+    assert_eq!(doctor(&dump("healthy"), &["--service", GATEWAY]).code, Some(0));
+    let told = doctor(&dump("untouched"), &["--service", GATEWAY]);
+    assert_eq!(told.code, Some(2), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("warning ISP307  Service istio-system/istio-ingressgateway: "),
+        "{}",
+        told.stdout
+    );
+    let told = doctor(&dump("healthy"), &["--service", "web/absent"]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(1), ""));
+    assert_eq!(told.stderr, "error: there is no Service web/absent; `kubectl get services -A` lists them\n");
+    let told = doctor(&dump("healthy"), &["--service", "frontend"]);
+    assert_eq!(told.code, Some(1));
+    assert!(told.stderr.contains("web/frontend"), "{}", told.stderr);
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_file_and_line() {
+    let broken = changed("core.yaml", "  kind: Node\n", "  kind: [Node\n");
+    let told = doctor(broken.path(), &[]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(1), ""));
+    assert!(told.stderr.contains("core.yaml: ") && told.stderr.contains(" line "), "{}", told.stderr);
+    let empty = tempfile::tempdir().unwrap();
+    let told = doctor(empty.path(), &[]);
+    assert_eq!(told.code, Some(1));
+    assert!(told.stderr.contains("there is no object in it"), "{}", told.stderr);
+    assert_eq!(doctor(Path::new("/nowhere/dump"), &[]).code, Some(1));
+}
+
+#[test]
+fn the_dumps_are_small_and_hold_no_secrets() {
+    let mut bytes = 0;
+    for path in ["healthy", "untouched"].into_iter().flat_map(|name| std::fs::read_dir(dump(name)).unwrap()) {
+        let text = std::fs::read_to_string(path.unwrap().path()).unwrap();
+        bytes += text.len();
+        for word in ["kind: Secret\n", "PRIVATE KEY", "token: "] {
+            assert!(!text.contains(word), "{word:?}");
+        }
+    }
+    assert!(bytes < 300_000, "{bytes}");
+}
