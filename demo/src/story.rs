@@ -1,0 +1,251 @@
+//! The order of it all.
+
+use std::io::Write;
+use std::time::Duration;
+
+use isp_api::IngressSourcePreserve;
+use isp_api::preserve::Phase;
+use isp_lab::LabError;
+use serde::Serialize;
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+
+use crate::Arguments;
+use crate::probe;
+use crate::screen::{Screen, Tone};
+use crate::steady::{Counts, Steady};
+use crate::table::{self, Stage, Table};
+use crate::world::{DEPLOYMENT, NAMESPACE, World};
+
+/// What the project consists of, in the lab.
+const PROGRAMS: [&str; 3] = ["operator", "webhook", "proxy-agent"];
+const OVERLAY: &str = "manifests/overlays/lab";
+const SYSTEM: &str = "sourcepreserve-system";
+const DEADLINE: Duration = Duration::from_mins(5);
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Why the story could not be told to its end.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub(crate) enum StoryError {
+    #[error(transparent)]
+    Lab(Box<LabError>),
+    #[error("the API server did not answer: {0}")]
+    Kube(Box<kube::Error>),
+    #[error("no runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("the client could not be started: {0}")]
+    Client(std::io::Error),
+    #[error("{0} is missing; `cargo xtask lab --name demo logs …` tells more with --keep")]
+    Missing(String),
+    #[error("the router's counter cannot be used: {0}")]
+    Router(String),
+    #[error("{what} not within {} s: {stands}", DEADLINE.as_secs())]
+    Late { what: &'static str, stands: String },
+    #[error("the tables could not be printed: {0}")]
+    Print(std::io::Error),
+}
+
+impl From<kube::Error> for StoryError {
+    fn from(error: kube::Error) -> Self {
+        Self::Kube(Box::new(error))
+    }
+}
+
+/// For machines.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    as_it_should_be: bool,
+    proxy_mode: String,
+    mesh: bool,
+    tables: Vec<Table>,
+    steady: Counts,
+}
+
+/// Whether everything was as it should be.
+pub(crate) async fn tell(arguments: &Arguments, screen: &Screen) -> Result<bool, StoryError> {
+    screen.heading(
+        "1. A cluster: an ingress node, two nodes elsewhere, two clients outside, an external address",
+    );
+    let mut world = World::up(arguments, screen).await?;
+    screen.heading("2. What each hop sees of its caller");
+    let before = show(&world, Stage::Before, screen).await?;
+    let steady = Steady::start(&world).await?;
+    screen.heading("3. One object is applied, while a client keeps asking");
+    install(&world, screen).await?;
+    apply(&world, &steady, screen).await?;
+    restart(&world, &steady, screen).await?;
+    screen.heading("4. What each hop sees now");
+    world.look_again().await?;
+    let after = show(&world, Stage::After, screen).await?;
+    screen.say("\n  what has changed:");
+    for line in table::differences(&before, &after) {
+        screen.say(&line);
+    }
+    let mut tables = vec![before, after];
+    if !arguments.keep {
+        screen.heading("5. The object is deleted, and everything is as before");
+        delete(&world, &steady, screen).await?;
+        restart(&world, &steady, screen).await?;
+        world.look_again().await?;
+        tables.push(show(&world, Stage::Restored, screen).await?);
+    }
+    let steady = steady.end().await?;
+    let report = Report {
+        as_it_should_be: steady.sent > 0
+            && steady.failed == 0
+            && tables.iter().all(Table::is_as_it_should_be),
+        proxy_mode: arguments.proxy_mode.to_string(),
+        mesh: world.has_mesh(),
+        tables,
+        steady,
+    };
+    conclude(&report, screen);
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&report).map_err(|error| StoryError::Print(error.into()))?;
+        writeln!(std::io::stdout(), "{text}").map_err(StoryError::Print)?;
+    }
+    if arguments.keep {
+        what_to_try(&world, arguments, screen);
+        drop(world.lab.keep());
+    }
+    Ok(report.as_it_should_be)
+}
+
+async fn show(world: &World, stage: Stage, screen: &Screen) -> Result<Table, StoryError> {
+    let table = probe::table(world, stage).await?;
+    for line in table::lines(&table, world.has_mesh(), screen) {
+        screen.say(&line);
+    }
+    Ok(table)
+}
+
+async fn install(world: &World, screen: &Screen) -> Result<(), StoryError> {
+    let own = std::env::current_exe().map_err(StoryError::Client)?;
+    for program in PROGRAMS {
+        world.lab.load_program(&own.with_file_name(program)).await?;
+    }
+    screen.say(&format!("  $ kubectl apply --server-side -k {OVERLAY}"));
+    let overlay = World::path(OVERLAY).display().to_string();
+    world.lab.kubectl(["apply", "--server-side", "-k", &overlay]).await?;
+    for deployment in ["deployment/sourcepreserve-operator", "deployment/sourcepreserve-webhook"] {
+        let wait = ["-n", SYSTEM, "rollout", "status", deployment, "--timeout=180s"];
+        world.lab.kubectl(wait).await?;
+    }
+    Ok(())
+}
+
+async fn apply(world: &World, steady: &Steady, screen: &Screen) -> Result<(), StoryError> {
+    let (name, file) = world.sample();
+    screen.say(&format!("  $ kubectl apply -f {file}"));
+    let path = World::path(file).display().to_string();
+    world.lab.kubectl(["apply", "-f", &path]).await?;
+    follow(world, steady, screen, "the object is Ready", |object| {
+        let status = object.and_then(|object| object.status.as_ref());
+        status.is_some_and(|status| status.phase == Some(Phase::Ready))
+    })
+    .await?;
+    screen.say(&format!("  {name} is Ready; {}", steady.counts()));
+    Ok(())
+}
+
+async fn delete(world: &World, steady: &Steady, screen: &Screen) -> Result<(), StoryError> {
+    let (name, file) = world.sample();
+    screen.say(&format!("  $ kubectl delete -f {file}"));
+    let path = World::path(file).display().to_string();
+    world.lab.kubectl(["delete", "-f", &path, "--wait=false"]).await?;
+    follow(world, steady, screen, "the object is gone", |object| object.is_none()).await?;
+    screen.say(&format!("  {name} is gone; {}", steady.counts()));
+    Ok(())
+}
+
+/// Pods keep the sidecar that they were created with, so the application is restarted, as `status.sidecars` says.
+async fn restart(world: &World, steady: &Steady, screen: &Screen) -> Result<(), StoryError> {
+    if !world.has_mesh() {
+        return Ok(());
+    }
+    screen.say(&format!("  $ kubectl -n {NAMESPACE} rollout restart {DEPLOYMENT}"));
+    world.lab.kubectl(["-n", NAMESPACE, "rollout", "restart", DEPLOYMENT]).await?;
+    world.lab.kubectl(["-n", NAMESPACE, "rollout", "status", DEPLOYMENT, "--timeout=180s"]).await?;
+    screen.say(&format!("  the application has a new pod; {}", steady.counts()));
+    Ok(())
+}
+
+/// Shows how the object stands until it stands as it must.
+async fn follow(
+    world: &World,
+    steady: &Steady,
+    screen: &Screen,
+    what: &'static str,
+    is_there: impl Fn(Option<&IngressSourcePreserve>) -> bool,
+) -> Result<(), StoryError> {
+    let deadline = Instant::now() + DEADLINE;
+    let objects = world.objects();
+    loop {
+        let object = objects.get_opt(world.sample().0).await?;
+        if is_there(object.as_ref()) {
+            return Ok(());
+        }
+        let stands = match &object {
+            Some(object) => stands(object, world.acknowledged().await?),
+            None => "not there".to_owned(),
+        };
+        screen.stand(&stands, &steady.counts());
+        if Instant::now() > deadline {
+            return Err(StoryError::Late { what, stands });
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// The object in a line.
+fn stands(object: &IngressSourcePreserve, acknowledged: usize) -> String {
+    let Some(status) = &object.status else { return "not looked at yet".to_owned() };
+    let phase = status.phase.map(|phase| format!("{phase:?}")).unwrap_or_default();
+    let mut parts = vec![phase];
+    if let Some(summary) = &status.summary {
+        parts.push(format!("{} nodes have their agent", summary.nodes));
+        parts.push(format!("{acknowledged} acknowledged"));
+        parts.push(format!("{} Services preserved", summary.services));
+    }
+    let waves =
+        status.node_pools.iter().map(|pool| format!("pool {}: {} handed over", pool.name, pool.handed_over));
+    parts.extend(waves);
+    parts.join(", ")
+}
+
+fn conclude(report: &Report, screen: &Screen) {
+    let Counts { sent, failed, slowest_ms, failures } = &report.steady;
+    screen.heading("The client that kept asking");
+    screen.say(&format!("  {sent} requests, each over a connection of its own, {failed} failed, the slowest took {slowest_ms} ms"));
+    for failure in failures {
+        screen.say(&format!("  {failure}"));
+    }
+    let (tone, words) = if report.as_it_should_be {
+        (Tone::Good, "Everything was as it should be.")
+    } else {
+        (Tone::Bad, "Something was not as it should be: see UNEXPECTED above, and failed requests.")
+    };
+    screen.say(&format!("\n{}", screen.tinted(tone, words)));
+}
+
+fn what_to_try(world: &World, arguments: &Arguments, screen: &Screen) {
+    let (name, file) = world.sample();
+    let lab = format!("cargo xtask lab --name {}", arguments.name);
+    let (external, kubeconfig) = (world.addresses.external, world.lab.kubeconfig());
+    let path = if world.has_mesh() { crate::world::GUARDED } else { "" };
+    screen.heading("The cluster stays up. Try:");
+    for line in [
+        format!("export KUBECONFIG={}", kubeconfig.display()),
+        format!("{lab} kubectl -- get isp {name} -o wide"),
+        "cargo run -q -p isp-cli -- status".to_owned(),
+        "cargo run -q -p isp-cli -- explain-node work-1".to_owned(),
+        format!("{lab} exec client -- curl -s -i http://{external}{path}"),
+        format!("{lab} exec client-2 -- curl -s -i http://{external}{path}"),
+        format!("{lab} kubectl -- delete -f {file}"),
+        format!("{lab} down"),
+    ] {
+        screen.say(&format!("  {line}"));
+    }
+}

@@ -1,0 +1,94 @@
+//! A table for people.
+
+use super::{Asker, Cell, Outcome, Table, Target};
+use crate::screen::{Screen, Tone};
+
+/// A mark beside colours, which not everybody sees.
+const MARK: &str = " !";
+const INTENDED: &str = "silent, as intended";
+const COLUMNS: [usize; 4] = [16, 16, 32, 18];
+
+/// Its lines, with a heading.
+pub(crate) fn lines(table: &Table, mesh: bool, screen: &Screen) -> Vec<String> {
+    let [who, own, to, address] = COLUMNS;
+    let gateway = if mesh { format!("{:<address$}", "gateway sees") } else { String::new() };
+    let status = if mesh { "status" } else { "" };
+    let mut lines = vec![format!(
+        "  {:<who$}{:<own$}{:<to$}{gateway}{:<address$}{status}",
+        "who asks", "his address", "what", "application sees"
+    )];
+    lines.extend(table.cells.iter().map(|cell| format!("  {}", line(cell, mesh, screen))));
+    lines
+}
+
+fn line(cell: &Cell, mesh: bool, screen: &Screen) -> String {
+    let [who, own, to, address] = COLUMNS;
+    let what = format!("{} {}", short(cell.to), cell.address);
+    let head = format!("{:<who$}{:<own$}{what:<to$}", cell.from, cell.own);
+    let marked = |text: String, wrong: bool, width: usize| {
+        let text = if wrong { text + MARK } else { text };
+        let padded = format!("{text:<width$}");
+        screen.tinted(if wrong { Tone::Bad } else { Tone::Good }, &padded)
+    };
+    let mut line = head;
+    match &cell.outcome {
+        Outcome::Silent(_) if !cell.wrong.any() => line += INTENDED,
+        Outcome::Silent(why) => line += &marked(format!("no answer ({why})"), true, 0),
+        Outcome::Seen(seen) => {
+            if let Some(gateway) = seen.gateway {
+                line += &marked(gateway.to_string(), cell.wrong.gateway, address);
+            }
+            let width = if mesh { address } else { 0 };
+            line += &marked(seen.application.to_string(), cell.wrong.application, width);
+            if mesh {
+                line += &marked(seen.status.to_string(), cell.wrong.status, 0);
+            }
+            if cell.wrong.way {
+                line += &marked("  past the way in".to_owned(), true, 0);
+            }
+        }
+    }
+    if let Some(expected) = &cell.unexpected {
+        line += &screen.tinted(Tone::Bad, &format!("  UNEXPECTED, not {}", words(expected)));
+    }
+    line
+}
+
+fn short(target: Target) -> &'static str {
+    match target {
+        Target::ExternalAddress => "external",
+        Target::IngressNodePort => "ingress node",
+        Target::OtherNodePort => "other node",
+        Target::ClusterIp => "ClusterIP",
+    }
+}
+
+fn words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Silent(_) => "silent".to_owned(),
+        Outcome::Seen(seen) => {
+            let mut words = Vec::new();
+            words.extend(seen.gateway.map(|address| format!("{address} at the gateway")));
+            words.push(format!("{} at the application", seen.application));
+            if seen.gateway.is_some() {
+                words.push(seen.status.to_string());
+            }
+            words
+                .extend(seen.through_router.filter(|through| !through).map(|_| "past the way in".to_owned()));
+            words.join(", ")
+        }
+    }
+}
+
+/// What changed from one table to the next, a line for each cell that did.
+pub(crate) fn differences(before: &Table, after: &Table) -> Vec<String> {
+    let pairs = before.cells.iter().zip(&after.cells);
+    let changed = pairs.filter(|(before, after)| !before.outcome.is_like(&after.outcome));
+    let name = |asker: Asker, target: Target| format!("{asker} to {target}");
+    changed
+        .map(|(before, after)| {
+            let what = name(before.from, before.to);
+            format!("  {what:<42} {}  ->  {}", words(&before.outcome), words(&after.outcome))
+        })
+        .collect()
+}

@@ -1,0 +1,203 @@
+//! The cluster of the story: the lab, an application that people reach from outside, and with a mesh a policy by address.
+
+mod objects;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_lab::topology::{CLIENT, CLIENT_2, Node};
+use isp_lab::{Lab, Place, istio};
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
+
+pub(crate) use self::objects::{GUARDED, OPEN};
+use crate::Arguments;
+use crate::screen::Screen;
+use crate::story::StoryError;
+use crate::table::{Addresses, Asker};
+
+const INGRESS: &str = "edge-1";
+/// Where the pod and the host that ask are.
+const ASKING: &str = "work-1";
+const OTHER: &str = "work-2";
+const EXTERNAL: u8 = 10;
+/// Everything of the story is here but the gateway.
+pub(crate) const NAMESPACE: &str = "shop";
+const ASKING_POD: &str = "asking";
+pub(crate) const DEPLOYMENT: &str = "deployment/registry";
+
+/// The cluster, and what of it depends on whether there is a mesh.
+pub(crate) struct World {
+    pub(crate) lab: Lab,
+    pub(crate) addresses: Addresses,
+    mesh: bool,
+}
+
+impl World {
+    /// Brings up the cluster and the application.
+    pub(crate) async fn up(arguments: &Arguments, screen: &Screen) -> Result<Self, StoryError> {
+        let mesh = !arguments.no_istio;
+        // It is told on the way; a function pointer cannot know the screen.
+        let progress = |line: &str| eprintln!("  {line}");
+        let lab = Lab::builder()
+            .name(&arguments.name)
+            .nodes([INGRESS, ASKING, OTHER])
+            .proxy_mode(arguments.proxy_mode)
+            .istio(mesh)
+            .progress(progress)
+            .up()
+            .await?;
+        screen.say(&format!("  a cluster of three nodes, kube-proxy in mode {}", arguments.proxy_mode));
+        lab.apply(&objects::application(mesh, ASKING_POD, ASKING, INGRESS, OTHER).to_string()).await?;
+        let wait = ["-n", NAMESPACE, "rollout", "status", DEPLOYMENT, "--timeout=180s"];
+        lab.kubectl(wait).await?;
+        let ready = ["-n", NAMESPACE, "wait", "--for=condition=Ready", "pod", ASKING_POD, "--timeout=60s"];
+        lab.kubectl(ready).await?;
+        if !mesh {
+            give_address(&lab).await?;
+        }
+        let addresses = addresses(&lab, mesh).await?;
+        count_at_the_router(&lab, &addresses).await?;
+        Ok(Self { lab, addresses, mesh })
+    }
+
+    pub(crate) fn has_mesh(&self) -> bool {
+        self.mesh
+    }
+
+    /// The object of the story.
+    pub(crate) fn sample(&self) -> (&'static str, &'static str) {
+        if self.mesh {
+            ("istio", "manifests/samples/istio-gateway.yaml")
+        } else {
+            ("registry", "demo/registry.yaml")
+        }
+    }
+
+    /// A path of the repository.
+    pub(crate) fn path(of: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of)
+    }
+
+    pub(crate) fn place(asker: Asker) -> Place {
+        match asker {
+            Asker::Client => Place::Client,
+            Asker::OtherClient => Place::Client2,
+            Asker::Pod => Place::Pod(NAMESPACE.to_owned(), ASKING_POD.to_owned()),
+            Asker::Host => Place::Node(ASKING.to_owned()),
+        }
+    }
+
+    pub(crate) fn objects(&self) -> Api<IngressSourcePreserve> {
+        Api::all(self.lab.client())
+    }
+
+    /// How many nodes have acknowledged what they see of the object.
+    pub(crate) async fn acknowledged(&self) -> Result<usize, StoryError> {
+        let reports: Api<IngressSourceNode> = Api::all(self.lab.client());
+        let reports = reports.list(&ListParams::default()).await?;
+        let name = self.sample().0;
+        let acknowledged = reports.iter().filter(|report| {
+            let views = report.status.as_ref().map(|status| status.views.as_slice()).unwrap_or_default();
+            views.iter().any(|view| view.object == name && view.programmed == Some(true))
+        });
+        Ok(acknowledged.count())
+    }
+
+    /// How many packets of the asking node's the router has seen on their way to the external address.
+    pub(crate) async fn packets_at_the_router(&self) -> Result<u64, StoryError> {
+        let list = ["nft", "--json", "list", "counter", "ip", "demo", "asking"];
+        let output = self.lab.exec(&Place::Router, &list).await?;
+        let printed: serde_json::Value = serde_json::from_str(&output.stdout).unwrap_or_default();
+        let mut listed = printed["nftables"].as_array().into_iter().flatten();
+        let packets = listed.find_map(|entry| entry["counter"]["packets"].as_u64());
+        packets.ok_or_else(|| StoryError::Router(output.stderr))
+    }
+
+    /// The gateway's pod may be another one by now.
+    pub(crate) async fn look_again(&mut self) -> Result<(), StoryError> {
+        self.addresses = addresses(&self.lab, self.mesh).await?;
+        Ok(())
+    }
+}
+
+async fn addresses(lab: &Lab, mesh: bool) -> Result<Addresses, StoryError> {
+    let node = |name: &str| -> Result<&Node, StoryError> {
+        lab.topology().node(name).ok_or_else(|| StoryError::Missing(format!("node {name}")))
+    };
+    let (namespace, service) =
+        if mesh { (istio::NAMESPACE, istio::GATEWAY) } else { (NAMESPACE, objects::APPLICATION) };
+    let services: Api<Service> = Api::namespaced(lab.client(), namespace);
+    let spec = services.get(service).await?.spec.unwrap_or_default();
+    let missing = || StoryError::Missing(format!("an address of the Service {namespace}/{service}"));
+    let port = spec.ports.iter().flatten().find(|port| port.port == 80).and_then(|port| port.node_port);
+    let pods: Api<Pod> = Api::namespaced(lab.client(), NAMESPACE);
+    let asking = pods.get(ASKING_POD).await?;
+    let gateways: Api<Pod> = Api::namespaced(lab.client(), istio::NAMESPACE);
+    let gateway = if mesh {
+        let listed = gateways.list(&ListParams::default().labels("istio=ingressgateway")).await?;
+        Some(listed.iter().find_map(address_of).ok_or_else(missing)?)
+    } else {
+        None
+    };
+    let bridge = first_of(&node(INGRESS)?.pod_cidrs(lab.topology().families)).ok_or_else(missing)?;
+    Ok(Addresses {
+        client: CLIENT.host4(EXTERNAL).into(),
+        other_client: CLIENT_2.host4(EXTERNAL).into(),
+        pod: address_of(&asking).ok_or_else(missing)?,
+        host: node(ASKING)?.address().into(),
+        ingress_node: node(INGRESS)?.address().into(),
+        ingress_bridge: bridge,
+        other_node: node(OTHER)?.address().into(),
+        external: isp_lab::topology::EXTERNAL_RANGE.host4(EXTERNAL).into(),
+        cluster_ip: spec.cluster_ip.and_then(|ip| ip.parse().ok()).ok_or_else(missing)?,
+        node_port: port.and_then(|port| u16::try_from(port).ok()).ok_or_else(missing)?,
+        gateway,
+    })
+}
+
+fn address_of(pod: &Pod) -> Option<IpAddr> {
+    let running = pod.metadata.deletion_timestamp.is_none();
+    pod.status.as_ref()?.pod_ip.as_ref().filter(|_| running)?.parse().ok()
+}
+
+/// A node is the first in the network of its pods.
+fn first_of(networks: &[String]) -> Option<IpAddr> {
+    let (network, _) = networks.first()?.split_once('/')?;
+    let network: std::net::Ipv4Addr = network.parse().ok()?;
+    Some(std::net::Ipv4Addr::from_bits(network.to_bits() + 1).into())
+}
+
+/// What a cloud would do: the application's Service gets an address of the router's, which leads to the ingress node.
+async fn give_address(lab: &Lab) -> Result<(), StoryError> {
+    let services: Api<Service> = Api::namespaced(lab.client(), NAMESPACE);
+    let address = isp_lab::topology::EXTERNAL_RANGE.host4(EXTERNAL);
+    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": address, "ipMode": "VIP"}]}}});
+    services.patch_status(objects::APPLICATION, &PatchParams::default(), &Patch::Merge(status)).await?;
+    lab.route(address.into(), &[INGRESS]).await?;
+    Ok(())
+}
+
+/// Whether a question passed the router cannot be seen from its answer.
+async fn count_at_the_router(lab: &Lab, addresses: &Addresses) -> Result<(), StoryError> {
+    let (host, external) = (addresses.host.to_string(), addresses.external.to_string());
+    let steps: [&[&str]; 4] = [
+        &["nft", "add", "table", "ip", "demo"],
+        &["nft", "add", "counter", "ip", "demo", "asking"],
+        &["nft", "add", "chain", "ip", "demo", "seen", "{ type filter hook prerouting priority -300; }"],
+        &[
+            "nft", "add", "rule", "ip", "demo", "seen", "ip", "saddr", &host, "ip", "daddr", &external,
+            "counter", "name", "asking",
+        ],
+    ];
+    for step in steps {
+        let output = lab.exec(&Place::Router, step).await?;
+        if !output.success {
+            return Err(StoryError::Router(output.stderr));
+        }
+    }
+    Ok(())
+}

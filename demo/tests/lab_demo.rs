@@ -1,0 +1,161 @@
+//! The demo as people run it, and as they break it off.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+fn demo(name: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isp-demo"));
+    command.args(["--json", "--name", name]).stdin(Stdio::null());
+    command
+}
+
+fn report(output: &Output) -> Value {
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stdout));
+    assert!(!told.contains('\x1b'), "control characters without a terminal:\n{told}");
+    println!("{told}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn is_gone(name: &str) -> bool {
+    isp_lab::list().unwrap().iter().all(|(lab, _)| lab != name)
+}
+
+/// Who asks what, and what is seen: at the gateway, at the application, the policy's answer, and whether it came past the way in.
+type Row = (&'static str, &'static str, Option<(&'static str, &'static str, u64)>, Option<bool>);
+
+/// A pod or a gateway has another address each time.
+const POD: &str = "a pod on work-1";
+const GATEWAY: &str = "the gateway's pod";
+
+const BEFORE: [Row; 14] = [
+    ("client", "external-address", Some(("10.244.1.1", "127.0.0.6", 403)), None),
+    ("other-client", "external-address", Some(("10.244.1.1", "127.0.0.6", 403)), None),
+    ("pod", "external-address", Some(("10.90.0.12", "127.0.0.6", 403)), Some(false)),
+    ("host", "external-address", Some(("10.90.0.12", "127.0.0.6", 403)), Some(false)),
+    ("client", "ingress-node-port", Some(("10.244.1.1", "127.0.0.6", 403)), None),
+    ("other-client", "ingress-node-port", Some(("10.244.1.1", "127.0.0.6", 403)), None),
+    ("pod", "ingress-node-port", Some(("10.244.1.1", "127.0.0.6", 403)), None),
+    ("host", "ingress-node-port", Some(("10.244.1.1", "127.0.0.6", 403)), None),
+    ("client", "other-node-port", Some(("10.90.0.13", "127.0.0.6", 403)), None),
+    ("other-client", "other-node-port", Some(("10.90.0.13", "127.0.0.6", 403)), None),
+    ("pod", "other-node-port", Some(("10.90.0.13", "127.0.0.6", 403)), None),
+    ("host", "other-node-port", Some(("10.90.0.13", "127.0.0.6", 403)), None),
+    ("pod", "cluster-ip", Some((POD, "127.0.0.6", 403)), None),
+    ("host", "cluster-ip", Some(("10.90.0.12", "127.0.0.6", 403)), None),
+];
+
+const AFTER: [Row; 14] = [
+    ("client", "external-address", Some(("198.51.100.10", GATEWAY, 200)), None),
+    ("other-client", "external-address", Some(("203.0.113.10", GATEWAY, 403)), None),
+    ("pod", "external-address", Some(("10.90.0.12", GATEWAY, 403)), Some(true)),
+    ("host", "external-address", Some(("10.90.0.12", GATEWAY, 403)), Some(true)),
+    ("client", "ingress-node-port", Some(("198.51.100.10", GATEWAY, 200)), None),
+    ("other-client", "ingress-node-port", Some(("203.0.113.10", GATEWAY, 403)), None),
+    ("pod", "ingress-node-port", Some(("10.90.0.12", GATEWAY, 403)), None),
+    ("host", "ingress-node-port", Some(("10.90.0.12", GATEWAY, 403)), None),
+    ("client", "other-node-port", None, None),
+    ("other-client", "other-node-port", None, None),
+    ("pod", "other-node-port", None, None),
+    ("host", "other-node-port", None, None),
+    ("pod", "cluster-ip", Some((POD, GATEWAY, 403)), None),
+    ("host", "cluster-ip", Some(("10.90.0.12", GATEWAY, 403)), None),
+];
+
+/// A cell as its row would have it, with the addresses that differ from run to run by their names.
+fn seen(cell: &Value) -> Value {
+    let named = |address: &Value| match address.as_str().unwrap_or_default() {
+        ip if ip.starts_with("10.244.2.") => json!(POD),
+        ip if ip.starts_with("10.244.1.") && ip != "10.244.1.1" => json!(GATEWAY),
+        ip => json!(ip),
+    };
+    let seen = &cell["seen"];
+    let seen = match seen {
+        Value::Null => Value::Null,
+        seen => json!([named(&seen["gateway"]), named(&seen["application"]), seen["status"]]),
+    };
+    json!([cell["from"], cell["to"], seen, cell["seen"]["throughRouter"]])
+}
+
+#[test]
+fn in_a_mesh_every_cell_is_as_it_should_be() {
+    let report = report(&demo("demo-mesh").output().unwrap());
+    for (table, (stage, rows)) in
+        [("before", BEFORE), ("after", AFTER), ("restored", BEFORE)].iter().enumerate()
+    {
+        let told = &report["tables"][table];
+        assert_eq!(told["stage"], *stage);
+        let cells: Vec<Value> = told["cells"].as_array().unwrap().iter().map(seen).collect();
+        let rows: Vec<Value> = rows.iter().map(|row| json!(row)).collect();
+        assert_eq!(cells, rows, "{stage}");
+    }
+    assert_eq!(report["steady"]["failed"], 0);
+    assert!(report["steady"]["sent"].as_u64().unwrap() > 500, "{}", report["steady"]);
+    assert_eq!(report["asItShouldBe"], true);
+    assert!(is_gone("demo-mesh"));
+}
+
+#[test]
+fn without_a_mesh_and_with_iptables_twice_in_a_row() {
+    for _ in 0..2 {
+        let arguments = ["--no-istio", "--proxy-mode", "iptables", "--mode", "Filter"];
+        let report = report(&demo("demo-plain").args(arguments).output().unwrap());
+        let client = |table: usize| report["tables"][table]["cells"][0]["seen"]["application"].clone();
+        assert_eq!([0, 1, 2].map(client), ["10.244.1.1", "198.51.100.10", "10.244.1.1"]);
+        assert_eq!((&report["asItShouldBe"], &report["steady"]["failed"]), (&json!(true), &json!(0)));
+        assert!(is_gone("demo-plain"));
+    }
+}
+
+/// Moments at which it is broken off, in seconds since its start; a campaign has more.
+fn moments() -> Vec<f64> {
+    let count: u32 = std::env::var("ISP_SOAK_DEMO").ok().and_then(|count| count.parse().ok()).unwrap_or(3);
+    // The whole of it takes less than a minute and a half without a mesh.
+    (0..count).map(|n| 0.3 + 70.0 * f64::from(n) / f64::from(count)).collect()
+}
+
+#[test]
+fn broken_off_at_any_moment_it_leaves_nothing_behind() {
+    for moment in moments() {
+        let mut child = demo("demo-broken")
+            .arg("--no-istio")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs_f64(moment));
+        let pid = Pid::from_raw(child.id().try_into().unwrap());
+        // It may have ended by itself.
+        let _ = kill(pid, Signal::SIGINT);
+        let told = Instant::now();
+        let status = child.wait().unwrap();
+        println!(
+            "broken off after {moment:.1} s: ended with {status} {:.1} s later",
+            told.elapsed().as_secs_f64()
+        );
+        assert!(matches!(status.code(), Some(0 | 130)), "{status}");
+        assert!(is_gone("demo-broken"));
+        assert_eq!(left_over("demo-broken"), [""; 0]);
+    }
+}
+
+/// Processes and control groups of a lab.
+fn left_over(name: &str) -> Vec<String> {
+    let of_lab = format!("/labs/{name}/");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.contains(&of_lab).then_some(line)
+    });
+    let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/cpu"]
+        .map(|root| format!("{root}/isp-lab/{name}"))
+        .into_iter()
+        .filter(|path| std::path::Path::new(path).exists());
+    processes.chain(groups).collect()
+}
