@@ -2,15 +2,17 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
+use crate::image::Program;
 use crate::soak::Campaign;
 use crate::test::Layer;
 use crate::workspace::Workspace;
-use crate::{bench, generated, lab, lint, soak, test};
+use crate::{bench, generated, image, lab, lint, reference, soak, test};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "The project's own commands")]
@@ -27,8 +29,17 @@ enum Task {
         #[arg(long)]
         advisories: bool,
     },
-    /// Write the files that are generated from code: crds/*.yaml
+    /// Write the files that are generated: crds/*.yaml, docs/api.md, and the templates of the Helm chart
     Generate,
+    /// Build the programs for release and pack each as an image, an OCI archive, without Docker
+    Image {
+        /// Where the archives go
+        #[arg(long, value_name = "DIR", default_value = "target/images")]
+        out: PathBuf,
+        /// Which programs; all of them when left out
+        #[arg(value_enum)]
+        programs: Vec<Program>,
+    },
     /// Run tests, layer by layer; without a layer: set-up, lint, then every layer
     Test {
         /// The layers to run
@@ -46,6 +57,13 @@ enum Task {
         /// What is measured
         #[arg(value_enum)]
         bench: Bench,
+    },
+    /// Play the project's story on a real cluster on this machine; `cargo xtask demo --help` lists its options
+    #[command(disable_help_flag = true)]
+    Demo {
+        /// The arguments of the demo
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
     },
     /// Build the lab's programs and hand all arguments to `isp-lab`; `cargo xtask lab --help` lists them
     #[command(disable_help_flag = true)]
@@ -75,6 +93,11 @@ fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
         Task::Lint { advisories } => lint::run(&workspace, advisories).is_clean(),
         Task::Generate => {
             generated::write(&workspace)?;
+            reference::write(&workspace)?;
+            true
+        }
+        Task::Image { out, programs } => {
+            image::run(&workspace, &out, &programs)?;
             true
         }
         Task::Test { layers } => test::run(&workspace, &layers),
@@ -86,6 +109,7 @@ fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
             bench::run(&workspace, bench)?;
             true
         }
+        Task::Demo { arguments } => return Err(lab::become_demo(&workspace, &arguments).into()),
         Task::Lab { arguments } => return Err(lab::become_lab(&workspace, &arguments).into()),
     })
 }

@@ -41,6 +41,7 @@ const RULES: &[Rule] = &[
     Rule { of: "isp-cli", ours: LIBRARIES, never: &[] },
     Rule { of: "isp-echo", ours: NONE, never: &[] },
     Rule { of: "isp-lab", ours: Ours::Any, never: &[] },
+    Rule { of: "isp-demo", ours: Ours::Only(&["isp-api", "isp-lab"]), never: &[] },
     Rule { of: "xtask", ours: Ours::Any, never: &[] },
 ];
 

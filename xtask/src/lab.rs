@@ -10,14 +10,25 @@ const LAB: &str = "isp-lab";
 const ECHO: &str = "echo";
 /// What the lab's nodes run in tests of other crates than their own.
 const PROGRAMS: [&str; 3] = ["proxy-agent", "operator", "webhook"];
+const DEMO: &str = "isp-demo";
 
 /// Builds `isp-lab` and the programs that its scenarios run. All crates of the workspace are named so that
 /// cargo picks the features that it picks for the tests, and builds each dependency once.
 pub(crate) fn build(workspace: &Workspace) -> Result<(), ProcessError> {
+    build_with(workspace, &[])
+}
+
+fn build_with(workspace: &Workspace, more: &[&str]) -> Result<(), ProcessError> {
     let mut cargo = process::cargo(&workspace.root);
     cargo.args(["build", "--quiet", "--workspace"]);
-    let programs = [LAB, ECHO].into_iter().chain(PROGRAMS);
+    let programs = [LAB, ECHO].into_iter().chain(PROGRAMS).chain(more.iter().copied());
     process::run(cargo.args(programs.flat_map(|program| ["--bin", program])))
+}
+
+/// Builds `isp-lab` alone, for those of its commands that start nothing.
+pub(crate) fn build_alone(workspace: &Workspace) -> Result<(), ProcessError> {
+    let mut cargo = process::cargo(&workspace.root);
+    process::run(cargo.args(["build", "--quiet", "--workspace", "--bin", LAB]))
 }
 
 /// A command of `isp-lab`, in the directory that the user is in.
@@ -29,6 +40,14 @@ pub(crate) fn command(workspace: &Workspace) -> Command {
 pub(crate) fn become_lab(workspace: &Workspace, arguments: &[OsString]) -> ProcessError {
     match build(workspace) {
         Ok(()) => process::replace(command(workspace).args(arguments)),
+        Err(error) => error,
+    }
+}
+
+/// Builds the demo and becomes it, so that Ctrl-C is its own; returns only when that cannot be done.
+pub(crate) fn become_demo(workspace: &Workspace, arguments: &[OsString]) -> ProcessError {
+    match build_with(workspace, &[DEMO]) {
+        Ok(()) => process::replace(Command::new(workspace.program(DEMO)).args(arguments)),
         Err(error) => error,
     }
 }

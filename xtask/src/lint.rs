@@ -8,8 +8,10 @@ use thiserror::Error;
 
 use crate::cli::chain;
 use crate::directions::{self, WrongDirections};
+use crate::docs::{self, DocsError};
 use crate::generated::{self, GeneratedError};
 use crate::process::{self, ProcessError};
+use crate::reference::{self, ReferenceError};
 use crate::tools::{self, ToolError};
 use crate::workspace::Workspace;
 
@@ -36,6 +38,10 @@ enum StepError {
     Directions(#[from] WrongDirections),
     #[error(transparent)]
     Generated(#[from] GeneratedError),
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    #[error(transparent)]
+    Docs(#[from] DocsError),
 }
 
 type Step = fn(&Workspace) -> Result<(), StepError>;
@@ -47,6 +53,8 @@ const STEPS: &[(&str, Step)] = &[
     ("cargo-deny", |workspace| deny(workspace, &["licenses", "bans", "sources"])),
     ("clippy", clippy),
     ("generated files", |workspace| Ok(generated::check(workspace)?)),
+    ("API reference", |workspace| Ok(reference::check(workspace)?)),
+    ("docs", |workspace| Ok(docs::check(workspace)?)),
 ];
 
 const ADVISORIES: (&str, Step) = ("advisories", |workspace| deny(workspace, &["advisories"]));

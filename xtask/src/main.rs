@@ -4,12 +4,16 @@
 //! while the others do not compile. What needs their code is run as a program of theirs, through cargo.
 
 mod bench;
+mod chart;
 mod cli;
 mod directions;
+mod docs;
 mod generated;
+mod image;
 mod lab;
 mod lint;
 mod process;
+mod reference;
 mod soak;
 mod test;
 mod tools;

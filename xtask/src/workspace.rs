@@ -73,6 +73,11 @@ impl Workspace {
         self.target.join("debug").join(name)
     }
 
+    /// Where cargo puts a program that it builds for release.
+    pub(crate) fn release(&self, name: &str) -> PathBuf {
+        self.target.join("release").join(name)
+    }
+
     /// Where cargo puts an example of the workspace.
     pub(crate) fn example(&self, name: &str) -> PathBuf {
         self.target.join("debug/examples").join(name)

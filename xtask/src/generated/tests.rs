@@ -7,8 +7,8 @@ fn files(content: &[(&str, &str)]) -> Files {
 #[test]
 fn the_same_files_are_up_to_date() {
     let both = files(&[("a.yaml", "one"), ("b.yaml", "two")]);
-    assert_eq!(compare(&both, &both), []);
-    assert_eq!(compare(&files(&[]), &files(&[])), []);
+    assert_eq!(compare("crds", &both, &both), []);
+    assert_eq!(compare("crds", &files(&[]), &files(&[])), []);
 }
 
 #[test]
@@ -17,18 +17,18 @@ fn missing_extra_and_different_files_are_each_named() {
     let generated = files(&[("different.yaml", "new"), ("missing.yaml", "m"), ("same.yaml", "s")]);
 
     assert_eq!(
-        compare(&committed, &generated),
+        compare("crds", &committed, &generated),
         [
-            Drift::Different("different.yaml".to_owned()),
-            Drift::Extra("extra.yaml".to_owned()),
-            Drift::Missing("missing.yaml".to_owned()),
+            Drift::Different("crds/different.yaml".to_owned()),
+            Drift::Extra("crds/extra.yaml".to_owned()),
+            Drift::Missing("crds/missing.yaml".to_owned()),
         ]
     );
 }
 
 #[test]
 fn the_message_names_the_file_and_the_command() {
-    let message = GeneratedError::OutOfDate(vec![Drift::Different("a.yaml".to_owned())]).to_string();
+    let message = GeneratedError::OutOfDate(vec![Drift::Different("crds/a.yaml".to_owned())]).to_string();
 
-    assert_eq!(message, "crds/a.yaml differs from what the code says; run `cargo xtask generate`");
+    assert_eq!(message, "crds/a.yaml differs from what it is generated from; run `cargo xtask generate`");
 }

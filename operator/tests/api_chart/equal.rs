@@ -1,0 +1,98 @@
+//! Whichever way it is installed, the same is installed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::helm::{chart, helm};
+use crate::rendered::{SYSTEM, kustomized, nowhere, objects, render};
+
+/// Objects by kind, namespace and name.
+fn by_name(objects: Vec<Value>) -> BTreeMap<[String; 4], Value> {
+    let count = objects.len();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let by_name: BTreeMap<_, _> = objects
+        .into_iter()
+        .map(|object| {
+            let metadata = &object["metadata"];
+            let name = [&object["apiVersion"], &object["kind"], &metadata["namespace"], &metadata["name"]];
+            (name.map(text), object)
+        })
+        .collect();
+    assert_eq!(by_name.len(), count, "an object is there twice");
+    by_name
+}
+
+/// Where two values differ, a line each. A number is the same with and without a fraction of zero.
+fn compare(place: &str, chart: &Value, kustomize: &Value, differences: &mut Vec<String>) {
+    match (chart, kustomize) {
+        (Value::Object(one), Value::Object(other)) => {
+            for key in one.keys().chain(other.keys()).collect::<BTreeSet<_>>() {
+                let of = |object: &Map<String, Value>| object.get(key).cloned().unwrap_or(json!("(nothing)"));
+                compare(&format!("{place}.{key}"), &of(one), &of(other), differences);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (index, (one, other)) in one.iter().zip(other).enumerate() {
+                compare(&format!("{place}[{index}]"), one, other, differences);
+            }
+        }
+        (Value::Number(one), Value::Number(other)) if one.as_f64() == other.as_f64() => {}
+        (one, other) if one == other => {}
+        (one, other) => differences.push(format!("{place}: {one} in the chart, {other} by kustomize")),
+    }
+}
+
+#[test]
+fn differences_are_found_however_deep_they_are() {
+    let mut differences = Vec::new();
+    let (one, other) = (json!({"a": [1, {"b": "x"}], "c": 1}), json!({"a": [1.0, {"b": "y"}], "d": null}));
+    compare("it", &one, &other, &mut differences);
+    let found = [
+        r#"it.a[1].b: "x" in the chart, "y" by kustomize"#,
+        r#"it.c: 1 in the chart, "(nothing)" by kustomize"#,
+        r#"it.d: "(nothing)" in the chart, null by kustomize"#,
+    ];
+    assert_eq!(differences, found);
+}
+
+#[test]
+fn the_chart_is_clean() {
+    let linted = helm(nowhere(), &["lint", "--strict", &chart()]).unwrap();
+    assert!(linted.contains("1 chart(s) linted, 0 chart(s) failed"), "{linted}");
+}
+
+/// Deep down, but for two things: Helm makes the release's namespace itself, and is told to leave the definitions when it goes.
+fn are_equal(overlay: &str, values: &[&str]) {
+    let mut by_kustomize = by_name(objects(&kustomized(overlay)));
+    let mut by_chart = by_name(objects(&render(values).unwrap()));
+
+    let namespace = ["v1", "Namespace", "", SYSTEM].map(str::to_owned);
+    assert!(by_kustomize.remove(&namespace).is_some(), "kustomize makes the namespace");
+    let mut kept = 0;
+    for object in by_chart.values_mut().filter(|object| object["kind"] == "CustomResourceDefinition") {
+        // Nothing else is noted on them.
+        let annotations = object["metadata"].as_object_mut().unwrap().remove("annotations");
+        assert_eq!(annotations, Some(json!({"helm.sh/resource-policy": "keep"})));
+        kept += 1;
+    }
+    assert_eq!(kept, 2, "every definition is kept");
+
+    assert_eq!(by_chart.keys().collect::<Vec<_>>(), by_kustomize.keys().collect::<Vec<_>>());
+    let mut differences = Vec::new();
+    for (name, object) in &by_kustomize {
+        compare(&format!("{name:?}"), &by_chart[name], object, &mut differences);
+    }
+    assert!(differences.is_empty(), "chart and kustomize differ:\n{}", differences.join("\n"));
+    assert!(by_chart.len() > 20, "only {} objects were compared", by_chart.len());
+}
+
+#[test]
+fn chart_and_kustomize_install_the_same_objects() {
+    are_equal("default", &[]);
+}
+
+#[test]
+fn chart_and_kustomize_install_the_same_objects_with_cert_manager() {
+    are_equal("cert-manager", &[r#"webhook.certificates="cert-manager""#]);
+}

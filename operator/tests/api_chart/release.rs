@@ -1,0 +1,157 @@
+//! A release on an API server without nodes: what an upgrade brings and leaves alone, and what an uninstallation leaves.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use isp_lab::{ControlPlane, Output, until};
+use serde_json::{Value, json};
+
+use crate::helm::{chart, helm, path};
+use crate::rendered::{RELEASE, SYSTEM, objects, render};
+
+const DEFINITION: &str = "ingresssourcenodes.sourcepreserve.io";
+const CONFIGURATION: &str = "sourcepreserve.io";
+
+/// What is meant to happen within moments may take this long on a busy machine.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+pub(crate) async fn comes_and_goes(cluster: &ControlPlane) {
+    install(cluster, &chart());
+    let (installed, kept) = names();
+    assert_eq!(kept.len(), 2);
+    for name in installed.iter().chain(&kept) {
+        assert!(get(cluster, name).await.is_some(), "{name:?} is not there");
+    }
+    an_upgrade_brings_definitions_and_leaves_what_the_webhook_wrote(cluster).await;
+    an_uninstallation_leaves_definitions_and_objects(cluster, &installed, &kept).await;
+    // What was left belongs to the next release of that name.
+    install(cluster, &chart());
+    uninstall(cluster);
+    another_release_and_an_installation_by_kustomize_are_taken_over_when_asked(cluster).await;
+}
+
+fn install(cluster: &ControlPlane, chart: &str) {
+    let arguments = ["install", RELEASE, chart, "--namespace", SYSTEM, "--create-namespace"];
+    let notes = helm(&cluster.kubeconfig(), &arguments).unwrap();
+    assert!(notes.contains(&format!("helm uninstall {RELEASE} --namespace {SYSTEM}")), "{notes}");
+}
+
+fn uninstall(cluster: &ControlPlane) {
+    let said = helm(&cluster.kubeconfig(), &["uninstall", RELEASE, "--namespace", SYSTEM]).unwrap();
+    assert!(said.contains(DEFINITION), "it says what it leaves: {said}");
+}
+
+/// What kubectl gets each object by: those that go with the release, and those that do not.
+fn names() -> (Vec<[String; 3]>, Vec<[String; 3]>) {
+    let names = objects(&render(&[]).unwrap()).into_iter().map(|object| {
+        let kind = object["kind"].as_str().unwrap();
+        let group = object["apiVersion"].as_str().unwrap().split_once('/').map(|(group, _)| group);
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+        [
+            group.map_or_else(|| kind.to_owned(), |group| format!("{kind}.{group}")),
+            object["metadata"]["name"].as_str().unwrap().to_owned(),
+            format!("--namespace={namespace}"),
+        ]
+    });
+    names.partition(|[kind, ..]| !kind.starts_with("CustomResourceDefinition"))
+}
+
+async fn get(cluster: &ControlPlane, [kind, name, namespace]: &[String; 3]) -> Option<Value> {
+    let get = ["get", kind, name, namespace, "--output=json", "--ignore-not-found"];
+    let printed = succeed(cluster.kubectl(&get).await.unwrap());
+    (!printed.is_empty()).then(|| serde_json::from_str(&printed).unwrap())
+}
+
+fn succeed(output: Output) -> String {
+    assert!(output.success, "{output:?}");
+    output.stdout
+}
+
+async fn an_upgrade_brings_definitions_and_leaves_what_the_webhook_wrote(cluster: &ControlPlane) {
+    let kubeconfig: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig()).unwrap()).unwrap();
+    let bundle = &kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"];
+    let trusted = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": CONFIGURATION},
+        "webhooks": [{"name": "objects.sourcepreserve.io", "clientConfig": {"caBundle": bundle}}],
+    });
+    let apply = ["apply", "--server-side", "--field-manager=sourcepreserve-webhook", "-f", "-"];
+    succeed(cluster.kubectl_with_input(&apply, &trusted.to_string()).await.unwrap());
+
+    let next = tempfile::tempdir().unwrap();
+    copy(&path("manifests/chart"), next.path());
+    let template = next.path().join("templates/crds-ingresssourcenodes.yaml");
+    let text = fs::read_to_string(&template).unwrap();
+    fs::write(&template, text.replace("\n    - isn\n", "\n    - isn\n    - isnode\n")).unwrap();
+    let arguments = ["upgrade", RELEASE, next.path().to_str().unwrap(), "--namespace", SYSTEM];
+    helm(&cluster.kubeconfig(), &arguments).unwrap();
+
+    let everywhere = "--namespace=default".to_owned();
+    let name = [
+        "CustomResourceDefinition.apiextensions.k8s.io".to_owned(),
+        DEFINITION.to_owned(),
+        everywhere.clone(),
+    ];
+    let definition = get(cluster, &name).await.unwrap();
+    assert_eq!(definition["spec"]["names"]["shortNames"], json!(["isn", "isnode"]));
+    let name = [
+        "ValidatingWebhookConfiguration.admissionregistration.k8s.io".to_owned(),
+        CONFIGURATION.to_owned(),
+        everywhere,
+    ];
+    let configuration = get(cluster, &name).await.unwrap();
+    assert_eq!(configuration["webhooks"][0]["clientConfig"]["caBundle"], *bundle);
+}
+
+async fn an_uninstallation_leaves_definitions_and_objects(
+    cluster: &ControlPlane,
+    installed: &[[String; 3]],
+    kept: &[[String; 3]],
+) {
+    let sample = path("manifests/samples/minimal.yaml").display().to_string();
+    succeed(cluster.kubectl(&["apply", "-f", &sample]).await.unwrap());
+    uninstall(cluster);
+    for name in installed {
+        until(DEADLINE, &format!("{name:?} is gone"), async || get(cluster, name).await.is_none()).await;
+    }
+    for name in kept {
+        assert!(get(cluster, name).await.is_some(), "{name:?} is gone");
+    }
+    let left = succeed(cluster.kubectl(&["delete", "-f", &sample]).await.unwrap());
+    assert!(left.contains("deleted"), "{left}");
+}
+
+async fn another_release_and_an_installation_by_kustomize_are_taken_over_when_asked(cluster: &ControlPlane) {
+    let (kubeconfig, chart) = (cluster.kubeconfig(), chart());
+    let another = ["install", "another", &chart, "--namespace", SYSTEM];
+    let refused = helm(&kubeconfig, &another).unwrap_err();
+    assert!(refused.contains(DEFINITION) && refused.contains("invalid ownership metadata"), "{refused}");
+    helm(&kubeconfig, &[&another[..], &["--take-ownership"]].concat()).unwrap();
+    helm(&kubeconfig, &["uninstall", "another", "--namespace", SYSTEM]).unwrap();
+
+    let overlay = path("manifests/overlays/default").display().to_string();
+    succeed(cluster.kubectl(&["apply", "--server-side", "-k", &overlay]).await.unwrap());
+    let deployment = ["Deployment.apps", "sourcepreserve-operator", &format!("--namespace={SYSTEM}")];
+    let deployment = deployment.map(str::to_owned);
+    let spec = async || get(cluster, &deployment).await.unwrap()["spec"].clone();
+    let before = spec().await;
+    let take = ["install", RELEASE, &chart, "--namespace", SYSTEM, "--take-ownership", "--force-conflicts"];
+    helm(&kubeconfig, &take).unwrap();
+    assert_eq!(spec().await, before, "nothing is restarted");
+    uninstall(cluster);
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            fs::create_dir(&to).unwrap();
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), &to).unwrap();
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The oldest and the newest API server take everything, whichever way it comes.
+
+use isp_lab::ControlPlane;
+use isp_lab::provision::KubernetesVersion;
+use serde_json::Value;
+
+use crate::release;
+use crate::rendered::{SYSTEM, kustomized, object, objects, render};
+
+/// Tries out texts, in both ways that kubectl has. No object may even be warned about.
+async fn try_out(cluster: &ControlPlane, namespace: &str, texts: [&str; 2]) {
+    for side in ["--server-side=true", "--server-side=false"] {
+        // A dry run makes no namespace that the others could be in. It warns of pods that are not restricted.
+        let apply = ["apply", side, "-f", "-"];
+        assert!(cluster.kubectl_with_input(&apply, namespace).await.unwrap().success);
+        for yaml in texts {
+            let arguments = ["apply", side, "--dry-run=server", "-f", "-"];
+            let output = cluster.kubectl_with_input(&arguments, yaml).await.unwrap();
+            assert!(output.success && output.stderr.is_empty(), "{side}: {}", output.stderr);
+            assert_eq!(output.stdout.lines().count(), objects(yaml).len(), "{side}: {output:?}");
+        }
+    }
+}
+
+async fn takes_everything(version: KubernetesVersion) {
+    let cluster = ControlPlane::start_version(version).await.unwrap();
+    let said = cluster.kubectl(&["version", "--output=json"]).await.unwrap().stdout;
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["serverVersion"]["gitVersion"], format!("v{version}"));
+
+    let (by_kustomize, by_chart) = (kustomized("default"), render(&[]).unwrap());
+    let namespace = object(&objects(&by_kustomize), "Namespace", SYSTEM).to_string();
+    try_out(&cluster, &namespace, [&by_kustomize, &by_chart]).await;
+    release::comes_and_goes(&cluster).await;
+}
+
+#[tokio::test]
+async fn the_newest_api_server_takes_kustomize_and_chart_and_a_release_comes_and_goes() {
+    takes_everything(KubernetesVersion::V1_37).await;
+}
+
+#[tokio::test]
+async fn the_oldest_api_server_takes_kustomize_and_chart_and_a_release_comes_and_goes() {
+    takes_everything(KubernetesVersion::V1_33).await;
+}

@@ -1,0 +1,141 @@
+//! What can be set is set, and what makes no sense is refused by its name.
+
+use serde_json::{Value, json};
+
+use crate::rendered::{SYSTEM, object, objects, render};
+
+fn rendered(values: &[&str]) -> Vec<Value> {
+    objects(&render(values).unwrap())
+}
+
+fn pod(deployment: &Value) -> &Value {
+    &deployment["spec"]["template"]["spec"]
+}
+
+#[test]
+fn images_are_made_of_registry_name_and_tag_or_named_as_a_whole() {
+    let images = |values: &[&str]| {
+        let objects = rendered(values);
+        let operator = object(&objects, "Deployment", "sourcepreserve-operator");
+        let webhook = object(&objects, "Deployment", "sourcepreserve-webhook");
+        let operator = &pod(&operator)["containers"][0];
+        let agent = operator["env"].as_array().unwrap().iter().find(|set| set["name"] == "AGENT_IMAGE");
+        [&operator["image"], &pod(&webhook)["containers"][0]["image"], &agent.unwrap()["value"]]
+            .map(|image| image.as_str().unwrap().to_owned())
+    };
+    let elsewhere = [r#"image.registry="registry.example/isp""#, r#"image.tag="1.2.3""#];
+    assert_eq!(
+        images(&elsewhere),
+        ["operator", "webhook", "proxy-agent"].map(|name| format!("registry.example/isp/{name}:1.2.3"))
+    );
+    let whole = [
+        r#"operator.image="one@sha256:0a""#,
+        r#"webhook.image="two:2""#,
+        r#"agent.image="three:3""#,
+        r#"image.tag="1.2.3""#,
+    ];
+    assert_eq!(images(&whole), ["one@sha256:0a", "two:2", "three:3"]);
+}
+
+#[test]
+fn each_program_has_its_own_settings() {
+    let settings = json!({
+        "replicas": 3,
+        "logLevel": "debug",
+        "logFormat": "text",
+        "extraArgs": ["--admin=0.0.0.0:9000"],
+        "resources": {"requests": {"cpu": "1"}},
+        "nodeSelector": {"disk": "fast"},
+        "tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "value": "c", "effect": "NoSchedule"}],
+        "priorityClassName": "system-cluster-critical",
+        "podAnnotations": {"prometheus.io/scrape": "true"},
+    });
+    for (set, other) in [("operator", "webhook"), ("webhook", "operator")] {
+        let objects = rendered(&[&format!("{set}={settings}"), r#"image.pullPolicy="Always""#]);
+        let deployment = object(&objects, "Deployment", &format!("sourcepreserve-{set}"));
+        assert_eq!(deployment["spec"]["replicas"], 3);
+        let (pod, container) = (pod(&deployment), &pod(&deployment)["containers"][0]);
+        let args = json!(["--log-format=text", "--log-level=debug", "run", "--admin=0.0.0.0:9000"]);
+        assert_eq!(container["args"], args);
+        assert_eq!(container["imagePullPolicy"], "Always");
+        // What is given is added to what the values file says.
+        assert_eq!(
+            container["resources"],
+            json!({"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"memory": "128Mi"}})
+        );
+        for field in ["nodeSelector", "tolerations", "priorityClassName"] {
+            assert_eq!(pod[field], settings[field]);
+        }
+        let metadata = &deployment["spec"]["template"]["metadata"];
+        assert_eq!(metadata["annotations"], settings["podAnnotations"]);
+
+        let untouched = object(&objects, "Deployment", &format!("sourcepreserve-{other}"));
+        assert_eq!(
+            (&untouched["spec"]["replicas"], &self::pod(&untouched)["tolerations"]),
+            (&json!(2), &Value::Null)
+        );
+    }
+}
+
+#[test]
+fn a_program_with_one_replica_has_no_budget_that_keeps_its_node_from_being_drained() {
+    let count = |values: &[&str]| {
+        rendered(values).iter().filter(|object| object["kind"] == "PodDisruptionBudget").count()
+    };
+    assert_eq!((count(&[]), count(&["operator.replicas=1"])), (2, 1));
+    assert_eq!(count(&["operator.replicas=1", "webhook.replicas=1"]), 0);
+}
+
+#[test]
+fn definitions_can_be_left_to_somebody_else() {
+    let objects = rendered(&["crds.install=false"]);
+    assert!(!objects.is_empty());
+    assert!(objects.iter().all(|object| object["kind"] != "CustomResourceDefinition"));
+}
+
+#[test]
+fn accounts_get_the_secrets_to_pull_with_also_the_agents() {
+    let objects = rendered(&[r#"imagePullSecrets=[{"name":"pull"}]"#]);
+    let accounts: Vec<_> = objects.iter().filter(|object| object["kind"] == "ServiceAccount").collect();
+    assert_eq!(accounts.len(), 3);
+    for account in accounts {
+        assert_eq!(account["imagePullSecrets"], json!([{"name": "pull"}]), "{account}");
+    }
+}
+
+#[test]
+fn where_kube_proxy_runs_the_agents_account_and_the_rights_follow() {
+    let objects = rendered(&[r#"kubeProxy.namespace="proxies""#]);
+    let text = json!(objects).to_string();
+    assert!(!text.contains("kube-system"), "{text}");
+    let account = object(&objects, "ServiceAccount", "proxy-agent");
+    assert_eq!(account["metadata"]["namespace"], "proxies");
+    let policy = object(&objects, "ValidatingAdmissionPolicy", "sourcepreserve-agent-own-node");
+    let condition = policy["spec"]["matchConditions"][0]["expression"].as_str().unwrap();
+    assert!(condition.contains("'system:serviceaccount:proxies:proxy-agent'"), "{condition}");
+    assert!(text.contains(SYSTEM));
+}
+
+#[test]
+fn a_value_that_makes_no_sense_is_refused_by_its_name() {
+    for (value, name) in [
+        ("operator.replicas=-1", "/operator/replicas"),
+        (r#"operator.replicas="two""#, "/operator/replicas"),
+        (r#"operator.logLevel="a b""#, "/operator/logLevel"),
+        (r#"webhook.logFormat="xml""#, "/webhook/logFormat"),
+        ("webhook.replica=3", "'/webhook': additional properties 'replica'"),
+        (r#"webhook.certificates="mine""#, "/webhook/certificates"),
+        (r#"operator.certificates="own""#, "'/operator': additional properties 'certificates'"),
+        ("image.tag=1", "/image/tag"),
+        (r#"image.pullPolicy="Sometimes""#, "/image/pullPolicy"),
+        (r#"image.registry="""#, "/image/registry"),
+        ("operators={}", "operators"),
+        (r#"operator.tolerations=[{"effects":"NoSchedule"}]"#, "effects"),
+        (r#"kubeProxy.namespace="Kube_System""#, "/kubeProxy/namespace"),
+        ("imagePullSecrets=[{}]", "/imagePullSecrets/0"),
+        (r#"crds.install="no""#, "/crds/install"),
+    ] {
+        let refused = render(&[value]).unwrap_err();
+        assert!(refused.contains(name), "{value}: {refused}");
+    }
+}

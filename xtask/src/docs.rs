@@ -1,0 +1,268 @@
+//! What README and docs say is so: links lead somewhere, commands exist and say by what they are checked, metrics are counted, figures
+//! have a source. `cargo xtask lint` calls it; `docs/writing.md` is about it, for those who write.
+//!
+//! The modules below decide, on text alone. Here files are read and programs are asked for their `--help`.
+
+mod commands;
+mod figures;
+mod help;
+mod links;
+mod markdown;
+mod metrics;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fmt, fs, io};
+
+use thiserror::Error;
+
+use self::figures::Measured;
+use self::help::{Asker, Program};
+use self::markdown::Page;
+use crate::process::{self, ProcessError};
+use crate::workspace::Workspace;
+
+#[cfg(test)]
+mod tests;
+
+/// Alerts and dashboard, which name metrics and headings.
+const MONITORING: &str = "docs/monitoring";
+
+/// Something that is not so.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    path: String,
+    line: usize,
+    what: String,
+}
+
+impl Problem {
+    fn at(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, line, what } = self;
+        write!(out, "{path}:{line}: {what}")
+    }
+}
+
+/// The docs could not be checked, or are wrong.
+#[derive(Debug, Error)]
+pub(crate) enum DocsError {
+    #[error("cannot read {}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{path} cannot be understood: {problem}")]
+    Malformed { path: String, problem: String },
+    #[error("cannot ask a program what it can")]
+    Help(#[from] ProcessError),
+    #[error("{} things are not so:\n  {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
+    Wrong(Vec<Problem>),
+}
+
+/// The files of the repository that are looked at, by their path.
+struct Files {
+    root: PathBuf,
+    pages: BTreeMap<String, Page>,
+    /// The same pages as text, and what is in [`MONITORING`].
+    texts: BTreeMap<String, String>,
+    /// Rust, by path.
+    sources: BTreeMap<String, String>,
+    measured: BTreeMap<String, Measured>,
+}
+
+/// Fails when something in the docs is not so.
+pub(crate) fn check(workspace: &Workspace) -> Result<(), DocsError> {
+    let files = Files::read(&workspace.root)?;
+    let crates = workspace.packages.iter().map(|package| package.name.replace('-', "_")).collect();
+    let mut problems = files.find_problems(&crates);
+    // Quick, and enough to say that something is wrong; building the programs is not.
+    if problems.is_empty() {
+        problems = check_command_lines(workspace, &files)?;
+    }
+    let waiting: usize = files.pages.values().map(commands::waiting).sum();
+    if waiting > 0 {
+        println!("docs: {waiting} blocks of commands wait for a test");
+    }
+    if problems.is_empty() { Ok(()) } else { Err(DocsError::Wrong(problems)) }
+}
+
+impl Files {
+    fn read(root: &Path) -> Result<Self, DocsError> {
+        let (mut texts, mut sources) = (BTreeMap::new(), BTreeMap::new());
+        let mut measured = BTreeMap::new();
+        for path in list(root, "")? {
+            let ending = Path::new(&path).extension().and_then(|ending| ending.to_str());
+            let file = root.join(&path);
+            let read =
+                || fs::read_to_string(&file).map_err(|source| DocsError::File { path: file.clone(), source });
+            match ending {
+                Some("rs") => drop(sources.insert(path.clone(), read()?)),
+                Some("yaml") if path.starts_with(figures::DIRECTORY) => {
+                    let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                    let content = serde_yaml::from_str(&read()?).map_err(|error| DocsError::Malformed {
+                        path: path.clone(),
+                        problem: error.to_string(),
+                    })?;
+                    measured.insert(name, content);
+                }
+                Some("md") => drop(texts.insert(path.clone(), read()?)),
+                Some("yaml" | "json") if path.starts_with(MONITORING) => {
+                    let text = read()?;
+                    // JSON is YAML, too.
+                    let _: serde_yaml::Value = serde_yaml::from_str(&text).map_err(|error| {
+                        DocsError::Malformed { path: path.clone(), problem: error.to_string() }
+                    })?;
+                    texts.insert(path.clone(), text);
+                }
+                _ => {}
+            }
+        }
+        let pages =
+            texts.iter().filter(|(path, _)| Path::new(path).extension().is_some_and(|ending| ending == "md"));
+        let pages = pages.map(|(path, text)| (path.clone(), Page::read(path, text))).collect();
+        Ok(Self { root: root.to_owned(), pages, texts, sources, measured })
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.root.join(path).exists()
+    }
+
+    /// All that can be said without running anything.
+    fn find_problems(&self, crates: &BTreeSet<String>) -> Vec<Problem> {
+        let exists = |path: &str| self.exists(path);
+        let tests: BTreeSet<_> = self.sources.values().flat_map(|source| test_names(source)).collect();
+        let mut problems = links::check(&self.pages, &exists);
+        for page in self.pages.values() {
+            problems.extend(commands::check_blocks(page, &tests));
+            for command in commands::commands(page) {
+                let missing = commands::missing_files(&command, &exists).into_iter();
+                problems.extend(
+                    missing.map(|path| Problem::at(&page.path, command.line, format!("there is no {path}"))),
+                );
+            }
+            let unknown =
+                page.spans.iter().filter(|span| is_sentence(&span.text) && !tests.contains(&span.text));
+            problems.extend(
+                unknown.map(|span| {
+                    Problem::at(&page.path, span.line, format!("there is no test {}", span.text))
+                }),
+            );
+        }
+        problems.extend(figures::check(self.pages.values(), &self.measured));
+        problems.extend(self.check_metrics(crates));
+        problems.extend(self.check_runbooks());
+        problems
+    }
+
+    fn check_metrics(&self, crates: &BTreeSet<String>) -> Vec<Problem> {
+        // What a test writes down as a source is none.
+        let is_test = |path: &str| path.split('/').any(|part| ["tests", "tests.rs"].contains(&part));
+        let sources = self.sources.iter().filter(|(path, _)| !is_test(path));
+        let metrics: Vec<_> = sources.flat_map(|(_, source)| metrics::registered(source)).collect();
+        let mut problems = Vec::new();
+        let mut named = BTreeSet::new();
+        for (path, text) in &self.texts {
+            for (index, line) in text.lines().enumerate() {
+                let here = metrics::named(line, crates);
+                for name in metrics::unknown(&here, &metrics) {
+                    problems.push(Problem::at(path, index + 1, format!("no program counts {name}")));
+                }
+                if self.pages.contains_key(path) {
+                    named.extend(here);
+                }
+            }
+        }
+        for name in metrics::undocumented(&named, &metrics) {
+            problems.push(Problem::at("docs", 1, format!("{name} is counted and documented nowhere")));
+        }
+        problems
+    }
+
+    /// Alerts say where to read on, as `runbook: docs/operations.md#heading`.
+    fn check_runbooks(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (path, text) in self.texts.iter().filter(|(path, _)| path.starts_with(MONITORING)) {
+            for (index, line) in text.lines().enumerate() {
+                let Some(target) = line.trim_start().strip_prefix("runbook: ") else { continue };
+                let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+                let exists = |path: &str| self.exists(path);
+                if let Err(what) = links::resolve(&self.pages, file, Some(anchor), &exists) {
+                    problems.push(Problem::at(path, index + 1, what));
+                }
+            }
+        }
+        problems
+    }
+}
+
+/// Compares commands of ours with what the programs themselves say, which are built for that.
+fn check_command_lines(workspace: &Workspace, files: &Files) -> Result<Vec<Problem>, DocsError> {
+    let mut cargo = process::cargo(&workspace.root);
+    // This program is there already, and would only be linked anew.
+    process::run(cargo.args(["build", "--quiet", "--workspace", "--exclude", "xtask", "--bins"]))?;
+    let mut asker = Asker::new(|program: Program, path: &[String]| {
+        let mut command = Command::new(workspace.program(program.file));
+        let printed = process::capture(command.args(path).arg("--help"))?;
+        Ok::<_, ProcessError>(String::from_utf8_lossy(&printed).into_owned())
+    });
+    let mut problems = Vec::new();
+    for page in files.pages.values() {
+        for command in commands::commands(page) {
+            let fault = asker.find_fault(&command.words)?;
+            problems.extend(fault.map(|what| Problem::at(&page.path, command.line, what)));
+        }
+    }
+    Ok(problems)
+}
+
+/// The functions of a source that are tests.
+fn test_names(source: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut is_test = false;
+    for line in source.lines().map(str::trim_start) {
+        if line.starts_with("#[test") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if let Some((_, rest)) = line.split_once("fn ").filter(|_| is_test) {
+            names.extend(rest.split('(').next().map(str::to_owned));
+            is_test = false;
+        } else if !line.starts_with("#[") && !line.starts_with("//") {
+            is_test = false;
+        }
+    }
+    names
+}
+
+/// Whether a text is a sentence with underscores for blanks, as names of tests are and names of metrics never.
+fn is_sentence(text: &str) -> bool {
+    let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+    let mut words = text.split('_');
+    text.matches('_').count() >= 3
+        && text.chars().all(letters)
+        && words.any(|word| ["a", "an", "the", "its", "is", "and", "not", "that"].contains(&word))
+}
+
+/// The files below a directory, in order, without what is built and what is hidden.
+fn list(root: &Path, directory: &str) -> Result<Vec<String>, DocsError> {
+    let path = root.join(directory);
+    let failed = |source| DocsError::File { path: path.clone(), source };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == "target" {
+            continue;
+        }
+        let path = if directory.is_empty() { name } else { format!("{directory}/{name}") };
+        if entry.file_type().map_err(failed)?.is_dir() {
+            found.extend(list(root, &path)?);
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

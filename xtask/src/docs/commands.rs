@@ -1,0 +1,133 @@
+//! Commands in the docs: each block says by what it is checked, and what it names exists.
+//!
+//! After the language of a block of commands stands `test=<function>`, a test that runs it, or `needs=<what>` from a short list, for
+//! what no test here can run.
+
+use std::collections::BTreeSet;
+
+use super::Problem;
+use super::markdown::{Block, Page};
+
+#[cfg(test)]
+mod tests;
+
+/// What a block may need, and why no test runs it then.
+const NEEDS: &[(&str, &str)] = &[
+    ("cloud", "a provider's account"),
+    ("cluster", "a cluster of the reader's own"),
+    ("release", "images or programs that have been published"),
+    ("machine", "root and a machine for itself: it is what runs the tests, or builds for half an hour"),
+    ("test", "nothing that is not there: a test of it is still to come"),
+];
+
+/// Directories of the repository that commands name.
+const DIRECTORIES: &[&str] = &["manifests/", "crds/", "docs/"];
+
+/// A command of a page, in words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) line: usize,
+    pub(super) words: Vec<String>,
+}
+
+fn is_commands(block: &Block) -> bool {
+    ["sh", "console"].contains(&block.language.as_str())
+}
+
+/// Blocks that do not say how they are checked, or by what is not there.
+pub(super) fn check_blocks(page: &Page, tests: &BTreeSet<String>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for block in &page.blocks {
+        let what = match (block.language.as_str(), block.notes.as_slice()) {
+            ("", _) => Some("a block without a language: text, if it is none".to_owned()),
+            ("bash" | "shell" | "zsh", _) => Some("commands are in sh or console".to_owned()),
+            ("sh" | "console", [note]) => find_fault(note, tests),
+            ("sh" | "console", _) => {
+                Some("a block of commands needs one of test=<function> and needs=<what>".to_owned())
+            }
+            _ => None,
+        };
+        problems.extend(what.map(|what| Problem::at(&page.path, block.line, what)));
+    }
+    problems
+}
+
+fn find_fault(note: &str, tests: &BTreeSet<String>) -> Option<String> {
+    let known: Vec<_> = NEEDS.iter().map(|(need, _)| *need).collect();
+    match note.split_once('=') {
+        Some(("test", name)) if tests.contains(name) => None,
+        Some(("test", name)) => Some(format!("there is no test {name}")),
+        Some(("needs", need)) if known.contains(&need) => None,
+        _ => Some(format!("{note} is neither test=<function> nor needs=<one of {}>", known.join(", "))),
+    }
+}
+
+/// How many blocks of commands wait for a test.
+pub(super) fn waiting(page: &Page) -> usize {
+    let blocks = page.blocks.iter().filter(|block| is_commands(block));
+    blocks.filter(|block| block.notes.iter().any(|note| note == "needs=test")).count()
+}
+
+/// The commands of a page: in blocks, and between backticks.
+pub(super) fn commands(page: &Page) -> Vec<Command> {
+    let mut all = Vec::new();
+    for block in page.blocks.iter().filter(|block| is_commands(block)) {
+        let mut command: Option<(usize, String)> = None;
+        for (index, line) in block.lines.iter().enumerate() {
+            let text = match (block.language.as_str(), line.strip_prefix("$ ")) {
+                ("console", Some(text)) => text,
+                // What is printed.
+                ("console", None) if command.is_none() => continue,
+                _ => line,
+            };
+            let (at, mut whole) = command.take().unwrap_or((block.line + index + 1, String::new()));
+            whole.push_str(text.strip_suffix('\\').unwrap_or(text));
+            if text.ends_with('\\') {
+                command = Some((at, whole));
+            } else {
+                all.extend(split(at, &whole));
+            }
+        }
+    }
+    for span in &page.spans {
+        // Brackets are for what may be left out.
+        all.extend(split(span.line, &span.text.replace(['[', ']'], "")));
+    }
+    all
+}
+
+/// A line in commands, and these in words: what stands in quotes is one word, and what follows a `#` is none.
+fn split(line: usize, text: &str) -> Vec<Command> {
+    let mut commands = vec![Command { line, words: Vec::new() }];
+    let mut word = String::new();
+    let mut quote: Option<char> = None;
+    for letter in text.chars().chain([' ']) {
+        match (letter, quote) {
+            ('\'' | '"', None) => quote = Some(letter),
+            (letter, Some(open)) if letter == open => quote = None,
+            (letter, None) if letter.is_whitespace() => match std::mem::take(&mut word).as_str() {
+                "" => {}
+                "#" => break,
+                "|" | "&&" | "||" | ";" => commands.push(Command { line, words: Vec::new() }),
+                whole => {
+                    if let Some(last) = commands.last_mut() {
+                        last.words.push(whole.to_owned());
+                    }
+                }
+            },
+            (letter, _) => word.push(letter),
+        }
+    }
+    commands.retain(|command| !command.words.is_empty());
+    commands
+}
+
+/// Files of the repository that a command names and that are not there.
+pub(super) fn missing_files(command: &Command, exists: &impl Fn(&str) -> bool) -> Vec<String> {
+    let paths = command.words.iter().filter(|word| {
+        DIRECTORIES.iter().any(|directory| word.starts_with(directory))
+            && !word.contains(['*', '{', '<', '…'])
+    });
+    let path_of = |word: &String| word.split('#').next().unwrap_or_default().trim_end_matches('/').to_owned();
+    paths.map(path_of).filter(|path| !exists(path)).collect()
+}
