@@ -15,6 +15,7 @@ use crate::server::Server;
 
 /// Connections are made in this time, and not counted.
 const WARM_UP: Duration = Duration::from_secs(2);
+const MOST_THREADS: u32 = 16;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Who runs where.
@@ -76,8 +77,9 @@ impl Generator {
         command.arg(format!("--duration={}ms", duration.as_millis()));
         if let Some(rate) = pace.per_second {
             command.arg(format!("--rps={}", f64::from(rate) / f64::from(pace.connections)));
-            // A thread for each connection: those of one thread all send at the same instant, and then wait for each other.
-            command.arg(format!("--threads={}", pace.connections));
+            // A thread for each connection: those of one thread all send at the same instant, and then wait for each other. With
+            // hundreds of threads it never ends.
+            command.arg(format!("--threads={}", pace.connections.min(MOST_THREADS)));
         }
         let mut child =
             command.arg(server.url()).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
