@@ -145,7 +145,7 @@ fn table(slow: &[Load; 2], fast: &Load, many: &Load, full: &[Load; 2]) -> Vec<Li
         lower("processor for a review", full, "ms", &|load| load.watched.processor()),
         lower("core in use", full, "%", &|load| load.watched.busy()).without_ratio(),
         lower("kept waiting for its core", full, "%", &|load| load.watched.kept_waiting()).without_ratio(),
-        lower("memory", full, "MB", &|load| load.memory),
+        lower("memory", full, "MB", &|load| load.memory).budget(MEMORY),
         lower("of it no file's", full, "MB", &|load| load.own_memory),
     ]
 }
