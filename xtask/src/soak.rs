@@ -28,6 +28,8 @@ pub(crate) enum Campaign {
     WebhookRotation,
     /// More than a million reviews that are none, or nearly
     WebhookReviews,
+    /// The demo broken off at twenty moments, each leaving nothing behind
+    DemoBreaks,
 }
 
 /// Crates whose unit tests have campaigns.
@@ -51,6 +53,7 @@ impl Campaign {
             Self::WebhookRotation => {
                 ("lab_mesh", "the_address_arrives_in_the_mesh", ("ISP_SOAK_ROTATION", "120"))
             }
+            Self::DemoBreaks => ("lab_demo", "broken_off_at_any_moment", ("ISP_SOAK_DEMO", "20")),
             // Of each of three kinds, one of them to both paths.
             Self::WebhookReviews => (WEBHOOK, "anything", ("ISP_REVIEW_CASES", "300000")),
         }
@@ -68,6 +71,7 @@ impl fmt::Display for Campaign {
             Self::PlanHistories => "plan-histories",
             Self::WebhookRotation => "webhook-rotation",
             Self::WebhookReviews => "webhook-reviews",
+            Self::DemoBreaks => "demo-breaks",
         })
     }
 }
