@@ -1,12 +1,13 @@
 //! Running programs in the network of a place: a node, a client, the router, a pod.
 
 use std::fmt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use thiserror::Error;
+use tokio::io::AsyncWriteExt;
 
 use super::{Lab, LabError};
 use crate::command::{self, CommandError, Output};
@@ -84,16 +85,31 @@ impl fmt::Display for Place {
 /// The network of init.
 const CONTROL_PLANE: &str = "--net=/proc/1/ns/net";
 
-async fn output(command: Command) -> Result<Output, LabError> {
+/// Runs a command to its end, whatever that is, with something on its standard input. It ends when the call is dropped.
+pub(super) async fn output(command: Command, input: &str) -> Result<Output, LabError> {
     let described = command::describe(&command);
-    let output = tokio::process::Command::from(command).kill_on_drop(true).output().await;
-    Ok(output.map_err(|source| CommandError::Start { command: described, source })?.into())
+    let mut command = tokio::process::Command::from(command);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let finished = async {
+        let mut child = command.spawn()?;
+        let stdin = child.stdin.take();
+        let write = async {
+            if let Some(mut stdin) = stdin {
+                // A program that does not read its input to the end has its own reason, which its exit tells.
+                let _ = stdin.write_all(input.as_bytes()).await;
+            }
+        };
+        // Beside the reading, so that neither side waits for the other.
+        let ((), output) = tokio::join!(write, child.wait_with_output());
+        output
+    };
+    Ok(finished.await.map_err(|source| CommandError::Start { command: described, source })?.into())
 }
 
 impl Lab {
     /// Runs a program in the network of a place, whatever its end. It ends with the lab, and when the call is dropped.
     pub async fn exec<S: AsRef<str>>(&self, place: &Place, arguments: &[S]) -> Result<Output, LabError> {
-        output(self.command_in(place, arguments).await?).await
+        output(self.command_in(place, arguments).await?, "").await
     }
 
     /// What `curl` prints, asked from a place. Waits 5 s at most.
@@ -160,7 +176,7 @@ impl Lab {
     async fn ctr_lines(&self, node: &str, arguments: &[&str]) -> Result<Vec<String>, LabError> {
         let mut all = self.ctr(node);
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
-        let output = command::check(&all.join(" "), output(self.enter(CONTROL_PLANE, &all)).await?)?;
+        let output = command::check(&all.join(" "), output(self.enter(CONTROL_PLANE, &all), "").await?)?;
         Ok(output.stdout.lines().map(str::to_owned).collect())
     }
 }

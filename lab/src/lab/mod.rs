@@ -190,7 +190,7 @@ impl Lab {
         command
     }
 
-    /// Runs `kubectl` and wants success.
+    /// Runs `kubectl` and wants success. It ends when the call is dropped.
     pub async fn kubectl<const N: usize>(&self, arguments: [&str; N]) -> Result<Output, LabError> {
         self.kubectl_with_input(arguments, "").await
     }
@@ -203,8 +203,8 @@ impl Lab {
     ) -> Result<Output, LabError> {
         let mut command = self.kubectl_command();
         command.args(arguments);
-        let input = input.to_owned();
-        blocking(move || Ok(command::run_with_input(&mut command, &input)?)).await
+        let described = command::describe(&command);
+        Ok(command::check(&described, exec::output(command, input).await?)?)
     }
 
     /// Applies objects from YAML.
