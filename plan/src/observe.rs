@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use self::kube_proxy::{KubeProxySource, kube_proxies};
+pub use self::kube_proxy::{KubeProxySource, NoKubeProxy, flag, kube_proxies, kube_proxy, mounted_file};
 use crate::cluster::{
     DaemonSet, Identity, Key, LastApplied, Node, Pod, Report, Service, SidecarPod, Written,
 };

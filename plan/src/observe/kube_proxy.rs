@@ -1,8 +1,10 @@
-//! What has to be read of a kube-proxy besides its DaemonSet: its pods, and each `ConfigMap` that it is configured by.
+//! The cluster's kube-proxy: which DaemonSet it is, what has to be read besides that, and where its settings are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use isp_api::agent::runs_kube_proxy;
+use isp_api::preserve::KubeProxyRef;
+use k8s_openapi::api::core::v1::{Container, PodSpec};
 use kube::core::Selector;
 
 use super::is_pool;
@@ -39,4 +41,67 @@ fn source(set: &DaemonSet) -> Option<KubeProxySource> {
         maps: volumes.filter_map(|volume| Some(volume.config_map.as_ref()?.name.clone())).collect(),
         generation: set.object.metadata.generation.unwrap_or_default(),
     })
+}
+
+/// Why it cannot be told which one is the cluster's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoKubeProxy {
+    /// The named one is not there, or does not run kube-proxy.
+    NotThere(Key),
+    /// No DaemonSet runs kube-proxy.
+    NotFound,
+    /// Several do.
+    Ambiguous(Vec<Key>),
+}
+
+/// The cluster's kube-proxy: the named one, or the one that can be told by kubeadm's name, its label, or its command.
+pub fn kube_proxy<'a>(
+    sets: &'a BTreeMap<Key, DaemonSet>,
+    named: Option<&KubeProxyRef>,
+) -> Result<(&'a Key, &'a DaemonSet), NoKubeProxy> {
+    if let Some(KubeProxyRef { namespace, daemon_set }) = named {
+        let key = Key::new(namespace.clone(), daemon_set.clone());
+        let found = sets.get_key_value(&key).filter(|(_, set)| !is_pool(set));
+        return found.ok_or(NoKubeProxy::NotThere(key));
+    }
+    let candidates: Vec<_> = sets.iter().filter(|(_, set)| !is_pool(set)).collect();
+    let kubeadm = |(key, _): &&(&Key, &DaemonSet)| key.namespace == "kube-system" && key.name == "kube-proxy";
+    let labelled = |(_, set): &&(&'a Key, &'a DaemonSet)| {
+        let labels = set.object.metadata.labels.as_ref();
+        labels.and_then(|labels| labels.get("k8s-app")).is_some_and(|app| app == "kube-proxy")
+    };
+    if let Some(found) = candidates.iter().find(kubeadm) {
+        return Ok(*found);
+    }
+    let mut with_label = candidates.iter().filter(labelled);
+    match (with_label.next(), with_label.next(), candidates.as_slice()) {
+        (Some(found), None, _) | (None, _, [found]) => Ok(*found),
+        (_, _, []) => Err(NoKubeProxy::NotFound),
+        _ => Err(NoKubeProxy::Ambiguous(candidates.iter().map(|(key, _)| (*key).clone()).collect())),
+    }
+}
+
+/// What a container's flag is set to, after `=` or as the next word.
+pub fn flag(container: &Container, name: &str) -> Option<String> {
+    let words: Vec<&String> = container.command.iter().chain(&container.args).flatten().collect();
+    words.iter().enumerate().find_map(|(place, word)| {
+        let rest = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?.strip_prefix(name)?;
+        match rest.strip_prefix('=') {
+            Some(value) => Some(value.to_owned()),
+            None if rest.is_empty() => words.get(place + 1).map(|value| (*value).clone()),
+            None => None,
+        }
+    })
+}
+
+/// The `ConfigMap` of its namespace, and the file in it, that a container finds at a path.
+pub fn mounted_file<'a>(
+    pod: &'a PodSpec,
+    container: &Container,
+    path: &'a str,
+) -> Option<(&'a str, &'a str)> {
+    let (directory, file) = path.rsplit_once('/')?;
+    let mount = container.volume_mounts.iter().flatten().find(|mount| mount.mount_path == directory)?;
+    let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name)?;
+    Some((volume.config_map.as_ref()?.name.as_str(), file))
 }

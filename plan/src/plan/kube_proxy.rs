@@ -2,7 +2,6 @@
 
 use isp_api::agent::runs_kube_proxy;
 use isp_api::names::AGENT_POOL_LABEL;
-use isp_api::preserve::KubeProxyRef;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 use thiserror::Error;
 
@@ -11,7 +10,7 @@ use super::pools::Pools;
 use super::scene::Scene;
 use crate::action::Action;
 use crate::cluster::{Cluster, DaemonSet, Key};
-use crate::observe::is_pool;
+use crate::observe::{NoKubeProxy, flag, is_pool, mounted_file};
 use crate::ownership::{Declared, affinity_declared, foreign, ours, undeclared_owner};
 use crate::record::AffinityRecord;
 
@@ -47,32 +46,15 @@ impl Problem {
     }
 }
 
-/// The cluster's kube-proxy: the named one, or the one that can be told by kubeadm's name, its label, or its command.
-pub(super) fn find<'a>(
-    cluster: &'a Cluster,
-    named: Option<&KubeProxyRef>,
-) -> Result<(&'a Key, &'a DaemonSet), Problem> {
-    if let Some(KubeProxyRef { namespace, daemon_set }) = named {
-        let key = Key::new(namespace.clone(), daemon_set.clone());
-        let found = cluster.daemon_sets.get_key_value(&key).filter(|(_, set)| !is_pool(set));
-        return found.ok_or(Problem::NotThere(key));
-    }
-    let candidates: Vec<_> = cluster.daemon_sets.iter().filter(|(_, set)| !is_pool(set)).collect();
-    let kubeadm = |(key, _): &&(&Key, &DaemonSet)| key.namespace == "kube-system" && key.name == "kube-proxy";
-    let labelled = |(_, set): &&(&'a Key, &'a DaemonSet)| {
-        let labels = set.object.metadata.labels.as_ref();
-        labels.and_then(|labels| labels.get("k8s-app")).is_some_and(|app| app == "kube-proxy")
-    };
-    if let Some(found) = candidates.iter().find(kubeadm) {
-        return Ok(*found);
-    }
-    let mut with_label = candidates.iter().filter(labelled);
-    match (with_label.next(), with_label.next(), candidates.as_slice()) {
-        (Some(found), None, _) | (None, _, [found]) => Ok(*found),
-        (_, _, []) => Err(Problem::NotFound),
-        _ => {
-            let all: Vec<_> = candidates.iter().map(|(key, _)| key.to_string()).collect();
-            Err(Problem::Ambiguous(all.join(", ")))
+impl From<NoKubeProxy> for Problem {
+    fn from(none: NoKubeProxy) -> Self {
+        match none {
+            NoKubeProxy::NotThere(key) => Self::NotThere(key),
+            NoKubeProxy::NotFound => Self::NotFound,
+            NoKubeProxy::Ambiguous(keys) => {
+                let all: Vec<_> = keys.iter().map(ToString::to_string).collect();
+                Self::Ambiguous(all.join(", "))
+            }
         }
     }
 }
@@ -85,25 +67,12 @@ pub(super) fn kubeconfig(cluster: &Cluster, key: &Key, set: &DaemonSet) -> Resul
 
 fn configured(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<String> {
     let container = pod.containers.iter().find(|container| runs_kube_proxy(container))?;
-    let words: Vec<&String> = container.command.iter().chain(&container.args).flatten().collect();
-    let flag = |name: &str| {
-        words.iter().enumerate().find_map(|(place, word)| {
-            let rest = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?.strip_prefix(name)?;
-            match rest.strip_prefix('=') {
-                Some(value) => Some(value.to_owned()),
-                None if rest.is_empty() => words.get(place + 1).map(|value| (*value).clone()),
-                None => None,
-            }
-        })
-    };
-    if let Some(path) = flag("kubeconfig") {
+    if let Some(path) = flag(container, "kubeconfig") {
         return Some(path);
     }
-    let path = flag("config")?;
-    let (directory, file) = path.rsplit_once('/')?;
-    let mount = container.volume_mounts.iter().flatten().find(|mount| mount.mount_path == directory)?;
-    let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name)?;
-    let map = Key::new(key.namespace.clone(), volume.config_map.as_ref()?.name.clone());
+    let path = flag(container, "config")?;
+    let (map, file) = mounted_file(pod, container, &path)?;
+    let map = Key::new(key.namespace.clone(), map.to_owned());
     cluster.configurations.get(&map)?.get(file).cloned()
 }
 

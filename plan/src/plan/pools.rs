@@ -15,7 +15,7 @@ use super::kube_proxy::{self, Problem};
 use super::scene::{Going, Object, Scene};
 use crate::action::Action;
 use crate::cluster::{DaemonSet, Key};
-use crate::observe::is_pool;
+use crate::observe::{is_pool, kube_proxy as find_kube_proxy};
 
 pub(super) struct Pools<'a> {
     /// For each node, the pool that it should be in.
@@ -184,7 +184,7 @@ fn assign<'a>(scene: &Scene<'a>) -> Vec<Option<(&'a str, usize)>> {
 
 fn make<'a>(scene: &Scene<'a>, name: &str, lead: usize, members: &[usize]) -> Result<Made<'a>, Problem> {
     let spec = &scene.objects[lead].written.spec;
-    let (key, set) = kube_proxy::find(scene.cluster, spec.kube_proxy.as_ref())?;
+    let (key, set) = find_kube_proxy(&scene.cluster.daemon_sets, spec.kube_proxy.as_ref())?;
     let kubeconfig = kube_proxy::kubeconfig(scene.cluster, key, set)?;
     let agent = Agent { image: &scene.settings.agent_image, pool: name, kubeconfig: &kubeconfig };
     let mut wanted =

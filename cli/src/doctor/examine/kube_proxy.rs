@@ -3,7 +3,7 @@
 use isp_api::agent::runs_kube_proxy;
 use isp_plan::Key;
 use isp_plan::cluster::DaemonSet;
-use isp_plan::observe::is_pool;
+use isp_plan::observe::{NoKubeProxy, flag, kube_proxy, mounted_file};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde::Deserialize;
 
@@ -39,43 +39,30 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     local_detection(scene, &settings, &subject, &edit, found);
 }
 
-/// The one that the objects mean, or the only one.
+/// The one that the operator would take; what hinders it is an object's trouble, if there is one.
 fn find<'a>(scene: &Scene<'a>, found: &mut Vec<Finding>) -> Option<(&'a Key, &'a DaemonSet)> {
-    let candidates: Vec<(&Key, &DaemonSet)> =
-        scene.cluster.daemon_sets.iter().filter(|(_, set)| !is_pool(set)).collect();
-    let named = scene.standing().find_map(|object| {
-        let named = object.written.spec.kube_proxy.as_ref()?;
-        Some((object.subject(), Key::new(named.namespace.clone(), named.daemon_set.clone())))
-    });
-    let needed = scene.standing().next();
-    if let Some((subject, named)) = named {
-        let there = candidates.iter().find(|(key, _)| **key == named);
-        if there.is_none() {
+    let naming = scene.standing().find(|object| object.written.spec.kube_proxy.is_some());
+    let named = naming.and_then(|object| object.written.spec.kube_proxy.as_ref());
+    let none = match kube_proxy(&scene.cluster.daemon_sets, named) {
+        Ok(there) => return Some(there),
+        Err(none) => none,
+    };
+    let object = naming.or_else(|| scene.standing().next())?;
+    found.push(match none {
+        NoKubeProxy::NotThere(named) => {
             let line = format!("spec.kubeProxy: DaemonSet {named} does not exist or does not run kube-proxy");
-            found.push(no_kube_proxy(subject, line));
+            no_kube_proxy(object.subject(), line)
         }
-        return there.copied();
-    }
-    let usual = candidates.iter().find(|(key, _)| key.namespace == "kube-system" && key.name == "kube-proxy");
-    match (usual, candidates.as_slice(), needed) {
-        (Some(usual), ..) => Some(*usual),
-        (None, [only], _) => Some(*only),
-        (None, _, None) => None,
-        (None, [], Some(object)) => {
-            found.push(no_kube_proxy(object.subject(), "no DaemonSet runs kube-proxy here".to_owned()));
-            None
-        }
-        (None, several, Some(object)) => {
-            let all: Vec<String> = several.iter().map(|(key, _)| key.to_string()).collect();
+        NoKubeProxy::NotFound => no_kube_proxy(object.subject(), "no DaemonSet runs kube-proxy here".to_owned()),
+        NoKubeProxy::Ambiguous(several) => {
+            let all: Vec<String> = several.iter().map(ToString::to_string).collect();
             let line = format!("several DaemonSets run kube-proxy: {}", all.join(", "));
-            found.push(
-                Finding::new(Code::KubeProxyAmbiguous, object.subject(), line)
-                    .because("The agents are made from the cluster's kube-proxy, and which one that is cannot be told.")
-                    .do_this(format!("kubectl edit isp {}   # name it in spec.kubeProxy", object.name)),
-            );
-            None
+            Finding::new(Code::KubeProxyAmbiguous, object.subject(), line)
+                .because("The agents are made from the cluster's kube-proxy, and which one that is cannot be told.")
+                .do_this(format!("kubectl edit isp {}   # name it in spec.kubeProxy", object.name))
         }
-    }
+    });
+    None
 }
 
 fn no_kube_proxy(subject: Subject, line: String) -> Finding {
@@ -134,33 +121,14 @@ fn settings(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<Settings> {
             nftables: Masquerade { masquerade_all: is_on(container, "masquerade-all") },
         });
     };
-    let (directory, file) = path.rsplit_once('/')?;
-    let mount = container.volume_mounts.iter().flatten().find(|mount| mount.mount_path == directory)?;
-    let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name)?;
-    let map = Key::new(key.namespace.clone(), volume.config_map.as_ref()?.name.clone());
+    let (map, file) = mounted_file(pod, container, &path)?;
+    let map = Key::new(key.namespace.clone(), map.to_owned());
     serde_yaml::from_str(cluster.config_maps.get(&map)?.get(file)?).ok()
-}
-
-fn words(container: &Container) -> Vec<&String> {
-    container.command.iter().chain(&container.args).flatten().collect()
-}
-
-/// What follows a flag, after `=` or as the next word.
-fn flag(container: &Container, name: &str) -> Option<String> {
-    let words = words(container);
-    words.iter().enumerate().find_map(|(place, word)| {
-        let rest = word.trim_start_matches('-').strip_prefix(name).filter(|_| word.starts_with('-'))?;
-        match rest.strip_prefix('=') {
-            Some(value) => Some(value.to_owned()),
-            None if rest.is_empty() => words.get(place + 1).map(|value| (*value).clone()),
-            None => None,
-        }
-    })
 }
 
 fn is_on(container: &Container, name: &str) -> bool {
     let on = [format!("--{name}"), format!("--{name}=true")];
-    words(container).into_iter().any(|word| on.contains(word))
+    container.command.iter().chain(&container.args).flatten().any(|word| on.contains(word))
 }
 
 fn mode(scene: &Scene<'_>, settings: &Settings, subject: &Subject, found: &mut Vec<Finding>) {

@@ -34,6 +34,19 @@ fn what_is_wrong_with_others_is_left_out() {
 }
 
 #[test]
+fn of_several_kube_proxies_the_labelled_one_is_taken_as_the_operator_takes_it() {
+    let mut world = World::of("healthy");
+    let set = world.the("DaemonSet", "kube-proxy");
+    set["metadata"]["name"] = json!("proxy-a");
+    let mut second = set.clone();
+    second["metadata"]["name"] = json!("proxy-b");
+    second["metadata"]["labels"] = json!({});
+    world.add(second);
+    let found = world.examine(None);
+    assert!(!codes(&found).contains(&Code::KubeProxyAmbiguous), "{}", lines(&found));
+}
+
+#[test]
 fn on_an_untouched_cluster_its_policies_are_judged() {
     let found = World::of("untouched").examine(Some(&gateway()));
     assert_eq!(
