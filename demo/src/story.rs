@@ -17,10 +17,7 @@ use crate::steady::{Counts, Steady};
 use crate::table::{self, Stage, Table};
 use crate::world::{DEPLOYMENT, NAMESPACE, World};
 
-/// What the project consists of, in the lab.
-const PROGRAMS: [&str; 3] = ["operator", "webhook", "proxy-agent"];
 const OVERLAY: &str = "manifests/overlays/lab";
-const SYSTEM: &str = "sourcepreserve-system";
 const DEADLINE: Duration = Duration::from_mins(5);
 const LOOK: Duration = Duration::from_millis(300);
 
@@ -123,16 +120,8 @@ async fn show(world: &World, stage: Stage, screen: &Screen) -> Result<Table, Sto
 
 async fn install(world: &World, screen: &Screen) -> Result<(), StoryError> {
     let own = std::env::current_exe().map_err(StoryError::Client)?;
-    for program in PROGRAMS {
-        world.lab.load_program(&own.with_file_name(program)).await?;
-    }
     screen.say(&format!("  $ kubectl apply --server-side -k {OVERLAY}"));
-    let overlay = World::path(OVERLAY).display().to_string();
-    world.lab.kubectl(["apply", "--server-side", "-k", &overlay]).await?;
-    for deployment in ["deployment/sourcepreserve-operator", "deployment/sourcepreserve-webhook"] {
-        let wait = ["-n", SYSTEM, "rollout", "status", deployment, "--timeout=180s"];
-        world.lab.kubectl(wait).await?;
-    }
+    world.lab.install_project(&own, &World::path(OVERLAY)).await?;
     Ok(())
 }
 

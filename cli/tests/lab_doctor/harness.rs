@@ -8,7 +8,6 @@ use isp_lab::{ECHO_IMAGE, EchoApp, Lab};
 use serde_json::{Value, json};
 
 const SYSTEM: &str = "sourcepreserve-system";
-const NOBODY: &str = "65532:65532";
 
 /// How `doctor` ended, and what it found.
 pub(crate) async fn doctor(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
@@ -57,14 +56,8 @@ impl Scenario {
 
     /// Installs the project as users do, and waits until it runs.
     pub(crate) async fn install(&self) {
-        for program in ["operator", "webhook", "proxy-agent"] {
-            let path = Path::new(env!("CARGO_BIN_EXE_kubectl-isp")).with_file_name(program);
-            assert!(path.is_file(), "{program} is not built: run `cargo build --bin {program}`");
-            let image = isp_lab::pack(&format!("lab.local/{program}:1"), &path, NOBODY).unwrap();
-            self.lab.load_image(&image).await.unwrap();
-        }
-        let overlay = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("manifests/overlays/lab");
-        self.lab.kubectl(["apply", "--server-side", "-k", overlay.to_str().unwrap()]).await.unwrap();
+        let overlay = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/overlays/lab");
+        self.lab.install_project(Path::new(env!("CARGO_BIN_EXE_kubectl-isp")), &overlay).await.unwrap();
         for deployment in ["deployment/sourcepreserve-operator", "deployment/sourcepreserve-webhook"] {
             self.rolled_out(SYSTEM, deployment).await;
         }

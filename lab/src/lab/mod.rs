@@ -5,6 +5,7 @@ mod cgroups;
 mod echo;
 mod exec;
 mod failure;
+mod project;
 mod up;
 
 use std::fs;
@@ -28,7 +29,6 @@ use crate::audit;
 use crate::command::{self, CommandError, Output};
 use crate::dirs::{self, DirsError};
 use crate::image::Error as ImageError;
-use crate::images;
 use crate::init::{self, ControlError, Request};
 use crate::network;
 use crate::pki::PkiError;
@@ -99,9 +99,6 @@ impl From<kube::Error> for LabError {
         Self::Kube(Box::new(error))
     }
 }
-
-/// A user without rights, and his group.
-const NOBODY: &str = "65532:65532";
 
 /// A lab that is up.
 pub struct Lab {
@@ -241,15 +238,6 @@ impl Lab {
             command::check(&arguments.join(" "), output)?;
         }
         Ok(())
-    }
-
-    /// Makes a program of this workspace known to every node, as the image `lab.local/<its name>:1`.
-    pub async fn load_program(&self, program: &Path) -> Result<(), LabError> {
-        let name = program.file_name().unwrap_or_default().to_string_lossy();
-        if !program.is_file() {
-            return Err(LabError::NotBuilt(program.to_owned()));
-        }
-        self.load_image(&images::pack(&format!("lab.local/{name}:1"), program, NOBODY)?).await
     }
 
     /// Kills a component such as `kube-apiserver` or `edge-1/kubelet`; it is started again a second later.

@@ -25,11 +25,8 @@ const DEPLOYMENT: &str = "deployment/sourcepreserve-operator";
 /// The object of the sample.
 pub(crate) const OBJECT: &str = "web";
 
-const OPERATOR_IMAGE: &str = "lab.local/operator:1";
-const WEBHOOK_IMAGE: &str = "lab.local/webhook:1";
 pub(crate) const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
 
-const NOBODY: &str = "65532:65532";
 /// What is meant to take seconds may take this long on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(2);
 const OFTEN: Duration = Duration::from_millis(100);
@@ -64,10 +61,10 @@ impl Scenario {
     pub(crate) async fn up(name: &str) -> Self {
         let nodes = [EDGE, ELSEWHERE[0], ELSEWHERE[1]];
         let lab = Lab::builder().name(name).nodes(nodes).up().await.unwrap();
-        for (image, program) in [(AGENT_IMAGE, "proxy-agent"), (WEBHOOK_IMAGE, "webhook")] {
-            let path = Path::new(env!("CARGO_BIN_EXE_operator")).with_file_name(program);
-            assert!(path.is_file(), "{program} is not built: run `cargo build --bin {program}`");
-            load(&lab, image, &path).await;
+        for program in ["proxy-agent", "webhook"] {
+            lab.load_program(&Path::new(env!("CARGO_BIN_EXE_operator")).with_file_name(program))
+                .await
+                .unwrap();
         }
         run_application(&lab).await;
         let services: Api<Service> = Api::namespaced(lab.client(), "web");
@@ -83,7 +80,7 @@ impl Scenario {
 
     /// Installs the operator as users do, and waits until it runs.
     pub(crate) async fn install(&self) {
-        load(&self.lab, OPERATOR_IMAGE, Path::new(env!("CARGO_BIN_EXE_operator"))).await;
+        self.lab.load_program(Path::new(env!("CARGO_BIN_EXE_operator"))).await.unwrap();
         self.apply_manifests().await;
         let status = ["-n", SYSTEM, "rollout", "status", DEPLOYMENT, "--timeout=120s"];
         self.lab.kubectl(status).await.unwrap();
@@ -126,11 +123,6 @@ impl Scenario {
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
-}
-
-/// Makes a program known to every node, as an image.
-async fn load(lab: &Lab, image: &str, program: &Path) {
-    lab.load_image(&isp_lab::pack(image, program, NOBODY).unwrap()).await.unwrap();
 }
 
 /// A path of the repository.

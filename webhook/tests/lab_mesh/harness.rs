@@ -22,7 +22,6 @@ pub(crate) const WEBHOOK: &str = "deployment/sourcepreserve-webhook";
 /// The gateway's address at the router.
 const EXTERNAL: &str = "192.0.2.10";
 const NODES: [&str; 2] = ["edge-1", "work-1"];
-const NOBODY: &str = "65532:65532";
 const DEADLINE: Duration = Duration::from_mins(2);
 
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
@@ -56,18 +55,8 @@ impl Scenario {
 
     /// Installs the project as users do, and waits until it runs.
     pub(crate) async fn install(&self) {
-        for program in ["operator", "webhook", "proxy-agent"] {
-            let path = Path::new(env!("CARGO_BIN_EXE_webhook")).with_file_name(program);
-            assert!(path.is_file(), "{program} is not built: run `cargo build --bin {program}`");
-            let image = isp_lab::pack(&format!("lab.local/{program}:1"), &path, NOBODY).unwrap();
-            self.lab.load_image(&image).await.unwrap();
-        }
-        let overlay = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("manifests/overlays/lab");
-        self.lab.kubectl(["apply", "--server-side", "-k", overlay.to_str().unwrap()]).await.unwrap();
-        for deployment in ["deployment/sourcepreserve-operator", WEBHOOK] {
-            let status = ["-n", SYSTEM, "rollout", "status", deployment, "--timeout=120s"];
-            self.lab.kubectl(status).await.unwrap();
-        }
+        let overlay = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/overlays/lab");
+        self.lab.install_project(Path::new(env!("CARGO_BIN_EXE_webhook")), &overlay).await.unwrap();
     }
 
     /// Asks for it, and waits until it is so.
