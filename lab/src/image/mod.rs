@@ -14,6 +14,8 @@ mod error;
 mod layer;
 mod oci;
 mod rootfs;
+#[cfg(test)]
+pub(crate) mod unpacked;
 
 use std::{
     fmt::Write as _,

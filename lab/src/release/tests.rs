@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read as _;
 
 use serde_json::{Value, json};
 
 use super::*;
+use crate::image::unpacked::{blob, unpack};
 
 /// What one stage of the Containerfile says of its image, in the words of an image's configuration.
 #[derive(Debug, PartialEq)]
@@ -43,22 +43,6 @@ fn containerfile() -> BTreeMap<String, Said> {
         ))
     });
     stages.collect()
-}
-
-/// The files of an archive by name.
-fn unpack(archive: impl std::io::Read) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    for entry in tar::Archive::new(archive).entries().unwrap() {
-        let mut entry = entry.unwrap();
-        let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes).unwrap();
-        files.insert(entry.path().unwrap().display().to_string(), bytes);
-    }
-    files
-}
-
-fn blob<'a>(files: &'a BTreeMap<String, Vec<u8>>, descriptor: &Value) -> &'a [u8] {
-    &files[&format!("blobs/{}", descriptor["digest"].as_str().unwrap().replace(':', "/"))]
 }
 
 fn text(value: &Value) -> String {

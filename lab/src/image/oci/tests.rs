@@ -1,6 +1,7 @@
 use std::{io::Read as _, path::PathBuf};
 
 use super::super::rootfs::Entry;
+use super::super::unpacked::{blob, unpack};
 use super::*;
 
 const NAME: &str = "registry.example:5000/lab/thing:v1";
@@ -24,27 +25,6 @@ fn settings() -> Settings {
     }
 }
 
-/// The archive's files by name.
-fn unpack(archive: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    for entry in tar::Archive::new(File::open(archive).unwrap()).entries().unwrap() {
-        let mut entry = entry.unwrap();
-        let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes).unwrap();
-        files.insert(entry.path().unwrap().display().to_string(), bytes);
-    }
-    files
-}
-
-/// The blob that a descriptor names, whose digest and size must be right.
-fn blob<'a>(files: &'a BTreeMap<String, Vec<u8>>, descriptor: &Value) -> &'a [u8] {
-    let digest = descriptor["digest"].as_str().unwrap();
-    let bytes = &files[&format!("blobs/{}", digest.replace(':', "/"))];
-    assert_eq!(Digest::of(bytes).to_string(), digest);
-    assert_eq!(descriptor["size"], bytes.len());
-    bytes
-}
-
 fn parsed(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
@@ -59,7 +39,7 @@ fn an_archive_leads_from_the_index_to_every_file_of_the_layer() {
     let archive = directory.path().join("not/yet/there.tar");
     let digest = write(&archive, NAME, &rootfs(&big), &settings()).unwrap();
 
-    let files = unpack(&archive);
+    let files = unpack(File::open(&archive).unwrap());
     assert_eq!(files.len(), 5);
     assert_eq!(parsed(&files["oci-layout"])["imageLayoutVersion"], "1.0.0");
     let described = &parsed(&files["index.json"])["manifests"][0];
