@@ -197,6 +197,9 @@ async fn live_and_from_a_dump_it_says_the_same() {
         }},
     });
     apply(control_plane, &filler).await;
+    // The controller-manager makes it a moment after the namespace, and without it no pod is taken.
+    kubectl(control_plane, &["wait", "--for=create", "serviceaccount/default", "-n", "web", "--timeout=60s"])
+        .await;
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "filler", "namespace": "web"},
         "spec": {"nodeName": "work-1", "containers": [{"name": "a", "image": "a:1"}]},
