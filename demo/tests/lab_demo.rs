@@ -85,6 +85,9 @@ fn seen(cell: &Value) -> Value {
 
 #[test]
 fn in_a_mesh_every_cell_is_as_it_should_be() {
+    // `cargo xtask demo` hands its words, of which README has none, to this program.
+    let [readme] = isp_lab::docs::commands("README.md", "in_a_mesh_every_cell_is_as_it_should_be").unwrap();
+    assert_eq!(readme.words(), [["cargo", "xtask", "demo"]]);
     let report = report(&demo("demo-mesh").output().unwrap());
     for (table, (stage, rows)) in
         [("before", BEFORE), ("after", AFTER), ("restored", BEFORE)].iter().enumerate()

@@ -9,6 +9,8 @@
 //!   [`Program`] is one of ours that runs against it.
 //! - [`NetNs`]: a few network namespaces joined by cables. Needs user namespaces, or root.
 //!
+//! [`docs`] hands tests the commands of the project's pages, to be run on any of them.
+//!
 //! A [`Vm`] stands on a lab's network as a node does, with a kernel of its own, for what this machine's kernel lacks.
 //!
 //! How a lab is built: `topology` gives out names and addresses, `network` says how they are laid, `components` and
@@ -22,6 +24,7 @@ mod components;
 mod control_plane;
 mod credentials;
 mod dirs;
+pub mod docs;
 mod image;
 mod images;
 pub mod init;

@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +22,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 use tracing::debug;
 
+use self::requests::Requests;
 use crate::shutdown::Shutdown;
+
+mod requests;
 
 const LARGEST_HEADERS: u32 = 64 * 1024;
 /// What a caller may send ahead, for a request and in all.
@@ -121,10 +125,13 @@ pub async fn converse<I, A, F, B>(
         async move { Ok::<_, Infallible>(answer.await) }
     });
     let stream = TokioIo::new(stream);
+    let requests = Requests::default();
     if speaks_http2 {
-        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let mut builder = http2::Builder::new(requests.begin());
         builder
             .timer(TokioTimer::new())
+            // Each new date would stay in the table of headers that a connection keeps, and nobody who calls these servers reads it.
+            .auto_date_header(false)
             .max_header_list_size(LARGEST_HEADERS)
             .max_concurrent_streams(settings.streams)
             .initial_stream_window_size(LARGEST_AHEAD)
@@ -133,7 +140,7 @@ pub async fn converse<I, A, F, B>(
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT);
         let connection = Box::pin(builder.serve_connection(stream, service));
-        attend(connection, &usage, settings, draining).await;
+        attend(connection, requests, &usage, settings, draining).await;
     } else {
         let mut builder = http1::Builder::new();
         builder
@@ -141,24 +148,32 @@ pub async fn converse<I, A, F, B>(
             .header_read_timeout(settings.headers)
             .max_buf_size(LARGEST_HEADERS as usize);
         let connection = Box::pin(builder.serve_connection(stream, service));
-        attend(connection, &usage, settings, draining).await;
+        attend(connection, requests, &usage, settings, draining).await;
     }
 }
 
 /// The connection stands in a place of its own: a task holds room for every value that it ever hands on, and there are many tasks.
-async fn attend<C>(mut connection: Pin<Box<C>>, usage: &Usage, settings: &Settings, draining: &Shutdown)
-where
+async fn attend<C>(
+    mut connection: Pin<Box<C>>,
+    mut requests: Requests,
+    usage: &Usage,
+    settings: &Settings,
+    draining: &Shutdown,
+) where
     C: GracefulConnection<Error = hyper::Error>,
 {
     let (mut seen, mut idle_looks, mut told) = (0, 0, false);
     while idle_looks < 3 {
         tokio::select! {
+            // What the connection has just read is gone on with at once.
+            biased;
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
                     debug!(%error, "a connection ended early");
                 }
                 return;
             }
+            never = poll_fn(|context| requests.poll(context)) => match never {},
             () = draining.requested(), if !told => {
                 told = true;
                 connection.as_mut().graceful_shutdown();

@@ -5,6 +5,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use isp_webhook::{Cli, Command, run};
 
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let cli = Cli::parse();

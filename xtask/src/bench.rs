@@ -25,6 +25,14 @@ impl Bench {
             Self::Webhook => "isp-webhook",
         }
     }
+
+    /// The program that it measures.
+    fn program(self) -> &'static str {
+        match self {
+            Self::Filter => "proxy-agent",
+            Self::Webhook => "webhook",
+        }
+    }
 }
 
 impl fmt::Display for Bench {
@@ -36,9 +44,13 @@ impl fmt::Display for Bench {
     }
 }
 
-/// Runs a bench to its end; what it prints are its figures.
+/// Runs a bench to its end; what it prints are its figures. The program is the one that images have, which
+/// cargo does not build for a bench by itself.
 pub(crate) fn run(workspace: &Workspace, bench: Bench) -> Result<(), ProcessError> {
     println!("bench: {bench}");
+    let program = bench.program();
+    process::run(process::cargo(&workspace.root).args(["build", "--profile=dist", "--bin", program]))?;
     let mut cargo = process::cargo(&workspace.root);
+    cargo.env("ISP_BENCH_PROGRAM", workspace.dist(program));
     process::run(cargo.args(["bench", "--package", bench.package(), "--bench"]).arg(bench.to_string()))
 }

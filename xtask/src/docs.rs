@@ -17,6 +17,7 @@ use std::{fmt, fs, io};
 
 use thiserror::Error;
 
+use self::commands::Tests;
 use self::figures::Measured;
 use self::help::{Asker, Program};
 use self::markdown::Page;
@@ -83,10 +84,6 @@ pub(crate) fn check(workspace: &Workspace) -> Result<(), DocsError> {
     if problems.is_empty() {
         problems = check_command_lines(workspace, &files)?;
     }
-    let waiting: usize = files.pages.values().map(commands::waiting).sum();
-    if waiting > 0 {
-        println!("docs: {waiting} blocks of commands wait for a test");
-    }
     if problems.is_empty() { Ok(()) } else { Err(DocsError::Wrong(problems)) }
 }
 
@@ -134,7 +131,12 @@ impl Files {
     /// All that can be said without running anything.
     fn find_problems(&self, crates: &BTreeSet<String>) -> Vec<Problem> {
         let exists = |path: &str| self.exists(path);
-        let tests: BTreeSet<_> = self.sources.values().flat_map(|source| test_names(source)).collect();
+        let mut tests = Tests::new();
+        for source in self.sources.values() {
+            for name in test_names(source) {
+                tests.entry(name).or_default().push(source);
+            }
+        }
         let mut problems = links::check(&self.pages, &exists);
         for page in self.pages.values() {
             problems.extend(commands::check_blocks(page, &tests));
@@ -145,7 +147,7 @@ impl Files {
                 );
             }
             let unknown =
-                page.spans.iter().filter(|span| is_sentence(&span.text) && !tests.contains(&span.text));
+                page.spans.iter().filter(|span| is_sentence(&span.text) && !tests.contains_key(&span.text));
             problems.extend(
                 unknown.map(|span| {
                     Problem::at(&page.path, span.line, format!("there is no test {}", span.text))

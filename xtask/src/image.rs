@@ -35,7 +35,7 @@ impl fmt::Display for Program {
 pub(crate) fn run(workspace: &Workspace, out: &Path, asked: &[Program]) -> Result<(), ProcessError> {
     let programs = if asked.is_empty() { Program::value_variants() } else { asked };
     let mut cargo = process::cargo(&workspace.root);
-    cargo.args(["build", "--release", "--locked"]);
+    cargo.args(["build", "--profile=dist", "--locked"]);
     for program in programs {
         cargo.arg("--bin").arg(program.to_string());
     }
@@ -43,7 +43,7 @@ pub(crate) fn run(workspace: &Workspace, out: &Path, asked: &[Program]) -> Resul
     lab::build_alone(workspace)?;
     for program in programs {
         let mut pack = lab::command(workspace);
-        pack.arg("pack").arg(workspace.release(&program.to_string())).arg("--out").arg(out);
+        pack.arg("pack").arg(workspace.dist(&program.to_string())).arg("--out").arg(out);
         process::run(&mut pack)?;
     }
     Ok(())

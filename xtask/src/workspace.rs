@@ -73,9 +73,9 @@ impl Workspace {
         self.target.join("debug").join(name)
     }
 
-    /// Where cargo puts a program that it builds for release.
-    pub(crate) fn release(&self, name: &str) -> PathBuf {
-        self.target.join("release").join(name)
+    /// Where cargo puts a program that it builds as images have it, with profile `dist`.
+    pub(crate) fn dist(&self, name: &str) -> PathBuf {
+        self.target.join("dist").join(name)
     }
 
     /// Where cargo puts an example of the workspace.

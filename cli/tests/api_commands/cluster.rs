@@ -1,9 +1,11 @@
 //! An API server with the project's definitions, three simulated nodes, a kube-proxy, and Services.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use isp_lab::ControlPlane;
+use isp_lab::docs::Block;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -101,7 +103,14 @@ fn slice(service: &str, node: &str) -> Value {
 pub(crate) const SPEC: &str = "{ingressNodes: {selector: {matchLabels: {node-role.kubernetes.io/ingress: ''}}}, \
                                services: [{namespace: web, name: absent}]}";
 
-pub(crate) fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
+/// What the one command of a block has after `kubectl isp`.
+pub(crate) fn typed(block: &Block) -> Vec<String> {
+    let [words] = &block.words()[..] else { panic!("one command in {block}") };
+    assert_eq!(words[..2], ["kubectl", "isp"], "{block}");
+    words[2..].to_vec()
+}
+
+pub(crate) fn command<S: AsRef<OsStr>>(kubeconfig: &Path, arguments: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
     command.args(arguments).env("KUBECONFIG", kubeconfig);
     command

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use isp_lab::ControlPlane;
+use isp_lab::{ControlPlane, docs};
 use serde_json::{Value, json};
 
-use self::cluster::{Ended, SPEC, apply, cluster, command, end, ended, file, kubectl, set_status};
+use self::cluster::{Ended, SPEC, apply, cluster, command, end, ended, file, kubectl, set_status, typed};
+
+const MANUAL: &str = "docs/kubectl-isp.md";
 
 #[tokio::test]
 async fn without_the_definitions_the_way_to_install_them_is_told() {
@@ -33,13 +35,14 @@ fn object(name: &str) -> Value {
     })
 }
 
+fn condition(type_: &str, status: &str, message: &str) -> Value {
+    json!({
+        "type": type_, "status": status, "reason": "Because", "message": message,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    })
+}
+
 fn ready(services: &Value) -> Value {
-    let condition = |type_: &str, status: &str, message: &str| {
-        json!({
-            "type": type_, "status": status, "reason": "Because", "message": message,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        })
-    };
     json!({
         "observedGeneration": 1, "phase": "Ready", "services": services,
         "conditions": [condition("Ready", "True", "all is well"), condition("Checked", "True", "")],
@@ -51,20 +54,22 @@ fn ready(services: &Value) -> Value {
 async fn status_tells_what_was_written_and_ends_with_how_it_is() {
     let (control_plane, _) = cluster().await;
     let config = control_plane.kubeconfig();
-    for name in ["status-ready", "status-new"] {
+    let [on_its_way, in_trouble] =
+        docs::commands(MANUAL, "status_tells_what_was_written_and_ends_with_how_it_is").unwrap();
+    for name in ["web", "status-new"] {
         apply(control_plane, &object(name)).await;
     }
     let services = json!([{
         "namespace": "web", "name": "frontend", "state": "Preserved", "ingressEndpoints": 1, "addresses": ["192.0.2.10"],
     }]);
-    set_status(control_plane, "isp", "status-ready", &ready(&services)).await;
+    set_status(control_plane, "isp", "web", &ready(&services)).await;
 
-    let told = end(command(&config, &["status", "status-ready"])).await;
+    let told = end(command(&config, &typed(&on_its_way))).await;
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
     assert_eq!(
         told.stdout,
         "\
-status-ready: Ready, all is well
+web: Ready, all is well
   steps      1 of 5 done: Checked; left: AgentsReady, Labelled, Acknowledged, LocalPolicySet
   services   web/frontend  Preserved, 192.0.2.10, 1 endpoint on ingress nodes
   nodes      pool default: 2 nodes, 2 handed over, 2 ready
@@ -78,7 +83,7 @@ status-ready: Ready, all is well
             .contains("status-new: Unknown\n  waits for  the operator, which has not looked at it yet\n")
     );
 
-    let told = end(command(&config, &["status", "status-ready", "-o", "json"])).await;
+    let told = end(command(&config, &["status", "web", "-o", "json"])).await;
     let list: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!(
         (told.code, &list["kind"], list["items"].as_array().unwrap().len()),
@@ -89,6 +94,16 @@ status-ready: Ready, all is well
     let list: Value = serde_yaml::from_str(&told.stdout).unwrap();
     assert_eq!((told.code, &list["items"][0]["metadata"]["name"]), (Some(2), &json!("status-new")));
     assert_eq!(list["items"][0]["metadata"]["managedFields"], Value::Null);
+
+    let trouble =
+        json!({"phase": "Degraded", "conditions": [condition("Ready", "False", "an agent is missing")]});
+    set_status(control_plane, "isp", "web", &trouble).await;
+    let told = end(command(&config, &typed(&in_trouble))).await;
+    assert_eq!(told.code, Some(2), "{told:?}");
+    assert!(
+        told.stdout.starts_with("web: Degraded\n") && told.stdout.contains("an agent is missing"),
+        "{told:?}"
+    );
 
     let told = end(command(&config, &["status", "nobody"])).await;
     assert_eq!(told.code, Some(1));
@@ -112,9 +127,12 @@ async fn a_plan_is_told_step_by_step_and_nothing_is_written() {
     ];
     let before = kubectl(control_plane, &specs).await;
     let text = format!("{HEAD}metadata: {{name: a-plan}}\nspec: {SPEC}\n");
-    let path = file(&directory, &text.replace("absent", "frontend"));
-    let arguments = ["plan", "--agent-image=agent:1", "-f", path.to_str().unwrap()];
-    let told = end(command(&config, &arguments)).await;
+    let [plan] = docs::commands(MANUAL, "a_plan_is_told_step_by_step_and_nothing_is_written").unwrap();
+    std::fs::write(directory.path().join("web.yaml"), text.replace("absent", "frontend")).unwrap();
+    let mut plan = command(&config, &typed(&plan));
+    // No operator is here that could say it.
+    plan.arg("--agent-image=agent:1").current_dir(directory.path());
+    let told = end(plan).await;
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
     assert_eq!(
         told.stdout,
@@ -165,7 +183,8 @@ async fn a_node_is_explained() {
     let (control_plane, _) = cluster().await;
     let config = control_plane.kubeconfig();
     apply(control_plane, &object("explained")).await;
-    let told = end(command(&config, &["explain-node", "work-1"])).await;
+    let [explain] = docs::commands(MANUAL, "a_node_is_explained").unwrap();
+    let told = end(command(&config, &typed(&explain))).await;
     assert_eq!(told.code, Some(0), "{told:?}");
     let block = "\
   explained  ClusterOnly: it may not see the external addresses of the Services
@@ -281,21 +300,22 @@ async fn a_reader_that_goes_away_is_no_trouble() {
 #[tokio::test]
 async fn a_watch_shows_what_changes_and_nothing_else() {
     let (control_plane, _) = cluster().await;
-    apply(control_plane, &object("watched")).await;
-    let mut command = command(&control_plane.kubeconfig(), &["status", "watched", "--watch"]);
+    apply(control_plane, &object("istio")).await;
+    let [watch] = docs::commands("docs/tutorial.md", "a_watch_shows_what_changes_and_nothing_else").unwrap();
+    let mut command = command(&control_plane.kubeconfig(), &typed(&watch));
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let mut next =
         async || tokio::time::timeout(Duration::from_mins(1), lines.recv()).await.unwrap().unwrap();
-    assert_eq!(next().await, "watched: Unknown");
+    assert_eq!(next().await, "istio: Unknown");
     while next().await.starts_with("  waits for") {}
     // A label is nobody's news.
-    kubectl(control_plane, &["label", "isp", "watched", "a=b"]).await;
-    set_status(control_plane, "isp", "watched", &ready(&json!([]))).await;
+    kubectl(control_plane, &["label", "isp", "istio", "a=b"]).await;
+    set_status(control_plane, "isp", "istio", &ready(&json!([]))).await;
     assert_eq!(next().await, "");
-    assert_eq!(next().await, "watched: Ready, all is well");
+    assert_eq!(next().await, "istio: Ready, all is well");
     child.kill().unwrap();
     child.wait().unwrap();
 }

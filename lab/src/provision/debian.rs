@@ -40,6 +40,8 @@ const MACHINE: [(&str, &str); 5] = [
 const CONTROL_PLANE: [(&str, &str); 1] = [("setpriv", "util-linux")];
 /// For benchmarks: what sends requests, and what keeps programs on a core.
 const LOAD: [(&str, &str); 2] = [("h2load", "nghttp2-client"), ("taskset", "util-linux")];
+/// For scripts that are made for other programs.
+const SCRIPTS: [(&str, &str); 1] = [("lua5.4", "lua5.4")];
 
 /// Whether this process may do everything.
 pub(crate) fn is_root() -> bool {
@@ -74,6 +76,11 @@ pub(super) fn ensure_for_machine(progress: Progress) -> Result<(), ProvisionErro
 /// Makes sure that the packages for benchmarks are there.
 pub(super) fn ensure_for_load(progress: Progress) -> Result<(), ProvisionError> {
     ensure_programs(&[&LOAD], progress)
+}
+
+/// Makes sure that the packages for scripts are there.
+pub(super) fn ensure_for_scripts(progress: Progress) -> Result<(), ProvisionError> {
+    ensure_programs(&[&SCRIPTS], progress)
 }
 
 fn ensure_programs(wanted: &[&[(&str, &str)]], progress: Progress) -> Result<(), ProvisionError> {

@@ -203,6 +203,12 @@ pub fn load_generator(progress: Progress) -> Result<PathBuf, ProvisionError> {
     find_program("h2load").ok_or_else(|| ProvisionError::NotProvisioned("h2load".to_owned()))
 }
 
+/// The program `lua5.4`, which only the test of a script for Argo CD needs. It is installed when it is first asked for.
+pub fn lua(progress: Progress) -> Result<PathBuf, ProvisionError> {
+    debian::ensure_for_scripts(progress)?;
+    find_program("lua5.4").ok_or_else(|| ProvisionError::NotProvisioned("lua5.4".to_owned()))
+}
+
 /// Whether tests of this kind can run here, or what is missing and the way out.
 pub fn can_run(purpose: Purpose) -> Result<(), String> {
     match purpose {

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use isp_lab::{ControlPlane, Output, until};
+use isp_lab::docs::{Block, Terminal};
+use isp_lab::{ControlPlane, Output, provision, until};
 use serde_json::{Value, json};
 
-use crate::helm::{chart, helm, path};
+use crate::helm::{chart, helm, path, say};
 use crate::rendered::{RELEASE, SYSTEM, objects, render};
 
 const DEFINITION: &str = "ingresssourcenodes.sourcepreserve.io";
@@ -16,7 +17,8 @@ const CONFIGURATION: &str = "sourcepreserve.io";
 /// What is meant to happen within moments may take this long on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-pub(crate) async fn comes_and_goes(cluster: &ControlPlane) {
+/// The last step is by a command of the docs.
+pub(crate) async fn comes_and_goes(cluster: &ControlPlane, take_over: &Block) {
     install(cluster, &chart());
     let (installed, kept) = names();
     assert_eq!(kept.len(), 2);
@@ -28,7 +30,8 @@ pub(crate) async fn comes_and_goes(cluster: &ControlPlane) {
     // What was left belongs to the next release of that name.
     install(cluster, &chart());
     uninstall(cluster);
-    another_release_and_an_installation_by_kustomize_are_taken_over_when_asked(cluster).await;
+    another_release_is_taken_over_when_asked(cluster);
+    an_installation_by_kustomize_is_taken_over_when_asked(cluster, take_over).await;
 }
 
 fn install(cluster: &ControlPlane, chart: &str) {
@@ -123,22 +126,24 @@ async fn an_uninstallation_leaves_definitions_and_objects(
     assert!(left.contains("deleted"), "{left}");
 }
 
-async fn another_release_and_an_installation_by_kustomize_are_taken_over_when_asked(cluster: &ControlPlane) {
+fn another_release_is_taken_over_when_asked(cluster: &ControlPlane) {
     let (kubeconfig, chart) = (cluster.kubeconfig(), chart());
     let another = ["install", "another", &chart, "--namespace", SYSTEM];
     let refused = helm(&kubeconfig, &another).unwrap_err();
     assert!(refused.contains(DEFINITION) && refused.contains("invalid ownership metadata"), "{refused}");
     helm(&kubeconfig, &[&another[..], &["--take-ownership"]].concat()).unwrap();
     helm(&kubeconfig, &["uninstall", "another", "--namespace", SYSTEM]).unwrap();
+}
 
+async fn an_installation_by_kustomize_is_taken_over_when_asked(cluster: &ControlPlane, take_over: &Block) {
     let overlay = path("manifests/overlays/default").display().to_string();
     succeed(cluster.kubectl(&["apply", "--server-side", "-k", &overlay]).await.unwrap());
     let deployment = ["Deployment.apps", "sourcepreserve-operator", &format!("--namespace={SYSTEM}")];
     let deployment = deployment.map(str::to_owned);
     let spec = async || get(cluster, &deployment).await.unwrap()["spec"].clone();
     let before = spec().await;
-    let take = ["install", RELEASE, &chart, "--namespace", SYSTEM, "--take-ownership", "--force-conflicts"];
-    helm(&kubeconfig, &take).unwrap();
+    let terminal = Terminal::open(&cluster.kubeconfig(), &[&provision::helm(say).unwrap()]).unwrap();
+    terminal.run(take_over).await.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(spec().await, before, "nothing is restarted");
     uninstall(cluster);
 }

@@ -1,7 +1,7 @@
 //! The oldest and the newest API server take everything, whichever way it comes.
 
-use isp_lab::ControlPlane;
 use isp_lab::provision::KubernetesVersion;
+use isp_lab::{ControlPlane, docs};
 use serde_json::Value;
 
 use crate::release;
@@ -31,7 +31,12 @@ async fn takes_everything(version: KubernetesVersion) {
     let (by_kustomize, by_chart) = (kustomized("default"), render(&[]).unwrap());
     let namespace = object(&objects(&by_kustomize), "Namespace", SYSTEM).to_string();
     try_out(&cluster, &namespace, [&by_kustomize, &by_chart]).await;
-    release::comes_and_goes(&cluster).await;
+    let [take_over] = docs::commands(
+        "docs/install.md",
+        "the_newest_api_server_takes_kustomize_and_chart_and_a_release_comes_and_goes",
+    )
+    .unwrap();
+    release::comes_and_goes(&cluster, &take_over).await;
 }
 
 #[tokio::test]

@@ -1,20 +1,20 @@
-//! Installing, upgrading and uninstalling, as docs/install.md says, with images as they are released.
+//! Installing, upgrading and uninstalling, by the commands of docs/install.md as they stand, with images as they are released.
 
 use std::path::Path;
 use std::time::Instant;
 
-use isp_lab::release;
+use isp_lab::docs::{self, Block, Terminal};
+use isp_lab::{provision, release};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
 
-use super::harness::{Scenario, eventually, path, sample};
-use super::helm::{chart, helm};
+use super::harness::{Scenario, eventually, sample};
 use super::inventory::Inventory;
 use super::snapshot::Snapshot;
 use super::traffic::Traffic;
-use super::{SYSTEM, addresses, wait_until_ready};
+use super::{addresses, wait_until_ready};
 
 /// The version that the chart and the overlay install.
 const FIRST: &str = env!("CARGO_PKG_VERSION");
@@ -24,16 +24,22 @@ const PROGRAMS: [&str; 3] = ["operator", "webhook", "proxy-agent"];
 
 #[tokio::test]
 async fn a_release_is_upgraded_without_a_failed_request_and_leaves_nothing_behind() {
+    const TEST: &str = "a_release_is_upgraded_without_a_failed_request_and_leaves_nothing_behind";
+    let [by_kustomize, by_helm, label, upgrade, delete_objects, not_by_helm, not_by_kustomize] =
+        docs::commands("docs/install.md", TEST).unwrap();
+    let [of_chart] = docs::commands("manifests/chart/README.md", TEST).unwrap();
+    assert_eq!(of_chart.commands(), by_helm.commands(), "once is enough");
     let scenario = Scenario::up("install").await;
+    let terminal = open_terminal(&scenario).await;
+    let run = async |block: &Block| drop(terminal.run(block).await.unwrap_or_else(|error| panic!("{error}")));
     let lab = &scenario.lab;
     load_images(&scenario).await;
     let (everything, before) = (Inventory::take(lab).await, Snapshot::take(lab).await);
     println!("{} objects before", everything.count());
 
-    by_helm(&scenario, &["install", "--create-namespace"]).await;
+    run(&by_helm).await;
     // From here on only restricted pods are admitted, those of the upgrade.
-    let levels = ["enforce", "warn"].map(|what| format!("pod-security.kubernetes.io/{what}=restricted"));
-    lab.kubectl(["label", "namespace", SYSTEM, &levels[0], &levels[1]]).await.unwrap();
+    run(&label).await;
     lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
     wait_until_ready(&scenario).await;
     expect_version(&scenario, FIRST).await;
@@ -42,35 +48,41 @@ async fn a_release_is_upgraded_without_a_failed_request_and_leaves_nothing_behin
     let now = Inventory::take(lab).await;
     assert!(now.count() > everything.count() + 30, "{} objects now", now.count());
 
-    upgrade_under_traffic(&scenario).await;
+    // What another version's chart would say by itself.
+    upgrade_under_traffic(&scenario, run(&upgrade.with(&format!("--set image.tag={SECOND}")))).await;
 
-    uninstall_by_helm(&scenario, &before).await;
+    run(&delete_objects).await;
+    before.expect_again(lab).await;
+    addresses::are_lost(&scenario).await;
+    run(&not_by_helm).await;
     everything.expect_again(lab).await;
 
-    by_kustomize_and_back(&scenario, &before).await;
+    // The same, installed and uninstalled the other way.
+    run(&by_kustomize).await;
+    lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
+    wait_until_ready(&scenario).await;
+    expect_version(&scenario, FIRST).await;
+    run(&delete_objects).await;
+    before.expect_again(lab).await;
+    run(&not_by_kustomize).await;
     everything.expect_again(lab).await;
 }
 
-async fn upgrade_under_traffic(scenario: &Scenario) {
+async fn open_terminal(scenario: &Scenario) -> Terminal {
+    let helm = tokio::task::spawn_blocking(|| provision::helm(|line| eprintln!("{line}")));
+    let programs = [scenario.lab.program("kubectl").unwrap(), helm.await.unwrap().unwrap()];
+    Terminal::open(&scenario.lab.kubeconfig(), &[&programs[0], &programs[1]]).unwrap()
+}
+
+async fn upgrade_under_traffic(scenario: &Scenario, upgrade: impl Future<Output = ()>) {
     let traffic = Traffic::start(scenario).await;
     let began = Instant::now();
-    by_helm(scenario, &["upgrade", "--set", &format!("image.tag={SECOND}")]).await;
+    upgrade.await;
     expect_version(scenario, SECOND).await;
     wait_until_ready(scenario).await;
     println!("upgraded after {:.1} s", began.elapsed().as_secs_f64());
     addresses::arrive(scenario).await;
     traffic.expect_no_failure().await;
-}
-
-async fn uninstall_by_helm(scenario: &Scenario, before: &Snapshot) {
-    let lab = &scenario.lab;
-    lab.kubectl(["delete", "isp", "--all", "--timeout=120s"]).await.unwrap();
-    before.expect_again(lab).await;
-    addresses::are_lost(scenario).await;
-    helm(&lab.kubeconfig(), &["uninstall", "sourcepreserve", "--namespace", SYSTEM, "--wait"]).unwrap();
-    let definitions = ["ingresssourcepreserves.sourcepreserve.io", "ingresssourcenodes.sourcepreserve.io"];
-    lab.kubectl(["delete", "crd", definitions[0], definitions[1]]).await.unwrap();
-    lab.kubectl(["delete", "namespace", SYSTEM]).await.unwrap();
 }
 
 async fn load_images(scenario: &Scenario) {
@@ -81,38 +93,6 @@ async fn load_images(scenario: &Scenario) {
             scenario.lab.load_image(&archive).await.unwrap();
         }
     }
-}
-
-/// Runs helm on the chart and waits until everything that it installs runs.
-async fn by_helm(scenario: &Scenario, command: &[&str]) {
-    let chart = chart();
-    let (verb, options) = command.split_first().unwrap();
-    let mut arguments =
-        vec![*verb, "sourcepreserve", &chart, "--namespace", SYSTEM, "--wait", "--timeout=3m"];
-    arguments.extend(options);
-    let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
-    let kubeconfig = scenario.lab.kubeconfig();
-    let run = move || {
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        helm(&kubeconfig, &arguments)
-    };
-    tokio::task::spawn_blocking(run).await.unwrap().unwrap();
-}
-
-/// The same, installed and uninstalled the other way.
-async fn by_kustomize_and_back(scenario: &Scenario, before: &Snapshot) {
-    let lab = &scenario.lab;
-    let overlay = path("manifests/overlays/default");
-    lab.kubectl(["apply", "--server-side", "-k", &overlay]).await.unwrap();
-    for deployment in ["deployment/sourcepreserve-operator", "deployment/sourcepreserve-webhook"] {
-        lab.kubectl(["-n", SYSTEM, "rollout", "status", deployment, "--timeout=120s"]).await.unwrap();
-    }
-    lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
-    wait_until_ready(scenario).await;
-    expect_version(scenario, FIRST).await;
-    lab.kubectl(["delete", "isp", "--all", "--timeout=120s"]).await.unwrap();
-    before.expect_again(lab).await;
-    lab.kubectl(["delete", "-k", &overlay]).await.unwrap();
 }
 
 /// Every pod of the project's runs this version, and no other pod of it is left; the agents' DaemonSet has been followed everywhere.

@@ -8,8 +8,6 @@ mod admission;
 mod bad_wave;
 mod gate;
 mod harness;
-#[path = "../common/helm.rs"]
-mod helm;
 mod install;
 mod inventory;
 mod kills;

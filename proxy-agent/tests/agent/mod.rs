@@ -72,6 +72,11 @@ pub(crate) fn place(cluster: &ControlPlane) -> Value {
     admin["clusters"][0]["cluster"].clone()
 }
 
+/// The one that cargo built beside the tests; what a bench measures is the one that images have.
+fn program() -> PathBuf {
+    std::env::var_os("ISP_BENCH_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_proxy-agent").into()).into()
+}
+
 impl Agent {
     pub(crate) async fn start(cluster: &ControlPlane, own: Own) -> Self {
         Self::start_at(cluster, place(cluster), own).await
@@ -101,7 +106,7 @@ impl Agent {
             Own::Agent => "proxy-agent",
             Own::KubeProxy => "kube-proxy",
         };
-        let mut command = Command::new(env!("CARGO_BIN_EXE_proxy-agent"));
+        let mut command = Command::new(program());
         command
             .args(["filter", "--node-name", NODE])
             .args(["--listen", &address.to_string()])

@@ -35,6 +35,15 @@ impl Usage {
     }
 }
 
+/// How long cores were ready to run something and the machine under this one ran something else, since the start; nothing on real
+/// hardware.
+pub(crate) fn stolen() -> Duration {
+    let text = fs::read_to_string("/proc/stat").unwrap();
+    let first = text.lines().next().unwrap();
+    let hundredths: u64 = first.split_whitespace().nth(8).unwrap().parse().unwrap();
+    Duration::from_millis(hundredths * 10)
+}
+
 /// What was promised.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {

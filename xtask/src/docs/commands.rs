@@ -1,9 +1,9 @@
 //! Commands in the docs: each block says by what it is checked, and what it names exists.
 //!
-//! After the language of a block of commands stands `test=<function>`, a test that runs it, or `needs=<what>` from a short list, for
-//! what no test here can run.
+//! After the language of a block of commands stands `test=<function>`, a test that takes it from the page and runs it, or `needs=<what>`
+//! from a short list, for what no test here can run.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::Problem;
 use super::markdown::{Block, Page};
@@ -14,10 +14,8 @@ mod tests;
 /// What a block may need, and why no test runs it then.
 const NEEDS: &[(&str, &str)] = &[
     ("cloud", "a provider's account"),
-    ("cluster", "a cluster of the reader's own"),
     ("release", "images or programs that have been published"),
     ("machine", "root and a machine for itself: it is what runs the tests, or builds for half an hour"),
-    ("test", "nothing that is not there: a test of it is still to come"),
 ];
 
 /// Directories of the repository that commands name.
@@ -34,14 +32,17 @@ fn is_commands(block: &Block) -> bool {
     ["sh", "console"].contains(&block.language.as_str())
 }
 
+/// The sources that have a test of a name.
+pub(super) type Tests<'a> = BTreeMap<String, Vec<&'a str>>;
+
 /// Blocks that do not say how they are checked, or by what is not there.
-pub(super) fn check_blocks(page: &Page, tests: &BTreeSet<String>) -> Vec<Problem> {
+pub(super) fn check_blocks(page: &Page, tests: &Tests<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for block in &page.blocks {
         let what = match (block.language.as_str(), block.notes.as_slice()) {
             ("", _) => Some("a block without a language: text, if it is none".to_owned()),
             ("bash" | "shell" | "zsh", _) => Some("commands are in sh or console".to_owned()),
-            ("sh" | "console", [note]) => find_fault(note, tests),
+            ("sh" | "console", [note]) => find_fault(&page.path, note, tests),
             ("sh" | "console", _) => {
                 Some("a block of commands needs one of test=<function> and needs=<what>".to_owned())
             }
@@ -52,20 +53,24 @@ pub(super) fn check_blocks(page: &Page, tests: &BTreeSet<String>) -> Vec<Problem
     problems
 }
 
-fn find_fault(note: &str, tests: &BTreeSet<String>) -> Option<String> {
+fn find_fault(page: &str, note: &str, tests: &Tests<'_>) -> Option<String> {
     let known: Vec<_> = NEEDS.iter().map(|(need, _)| *need).collect();
     match note.split_once('=') {
-        Some(("test", name)) if tests.contains(name) => None,
-        Some(("test", name)) => Some(format!("there is no test {name}")),
+        Some(("test", name)) => match tests.get(name) {
+            None => Some(format!("there is no test {name}")),
+            Some(sources) if sources.iter().any(|source| takes(source, page, name)) => None,
+            Some(_) => Some(format!(
+                "the test {name} does not take its commands from here: its source lacks \"{page}\" or its own name"
+            )),
+        },
         Some(("needs", need)) if known.contains(&need) => None,
         _ => Some(format!("{note} is neither test=<function> nor needs=<one of {}>", known.join(", "))),
     }
 }
 
-/// How many blocks of commands wait for a test.
-pub(super) fn waiting(page: &Page) -> usize {
-    let blocks = page.blocks.iter().filter(|block| is_commands(block));
-    blocks.filter(|block| block.notes.iter().any(|note| note == "needs=test")).count()
+/// Whether a source has what `isp_lab::docs::commands` is called with. That hands out all blocks of a page that name a test, or none.
+fn takes(source: &str, page: &str, test: &str) -> bool {
+    [page, test].iter().all(|text| source.contains(&format!("\"{text}\"")))
 }
 
 /// The commands of a page: in blocks, and between backticks.

@@ -39,7 +39,9 @@ fn register(registry: &mut Registry) {
     registry.register(\"leader\", \"Whether it acts\", self.leader.clone());
 }
 #[test]
-fn it_works() {}
+fn it_works() {
+    docs::commands(\"README.md\", \"it_works\");
+}
 ";
 
 #[test]

@@ -26,6 +26,18 @@ pub(crate) enum Layer {
 /// Tests that look at everything on the machine, so that nothing else may come and go meanwhile.
 const ALONE: [&str; 1] = ["lab_lifecycle"];
 
+/// Those that take minutes begin first, the longest before all, so that none of them runs alone at the end.
+const LONGEST: [&str; 8] = [
+    "lab_mesh",
+    "lab_filter",
+    "lab_problem",
+    "lab_operator",
+    "lab_docs",
+    "lab_demo",
+    "api_operator",
+    "api_plan",
+];
+
 impl Layer {
     pub(crate) const ALL: [Self; 4] = [Self::Unit, Self::Api, Self::Kernel, Self::Lab];
 
@@ -62,17 +74,21 @@ impl Layer {
                 vec![vec![programs], vec![words("test --workspace --no-fail-fast --doc")]]
             }
             _ if names.is_empty() => vec![],
-            // A lab is a whole cluster: each program has one at a time.
-            Self::Lab => {
+            Self::Kernel => vec![vec![programs]],
+            Self::Api | Self::Lab => {
                 programs.push("--no-run".to_owned());
-                let run = |name: &&str| words(&format!("test --workspace --test {name} -- --test-threads=1"));
-                let (alone, others): (Vec<_>, Vec<_>) = names.iter().partition(|name| ALONE.contains(name));
+                // A lab is a whole cluster: each program has one at a time.
+                let threads = if self == Self::Lab { " -- --test-threads=1" } else { "" };
+                let run = |name: &&str| words(&format!("test --workspace --test {name}{threads}"));
+                let (alone, mut others): (Vec<_>, Vec<_>) =
+                    names.iter().partition(|name| ALONE.contains(name));
+                others
+                    .sort_by_key(|name| LONGEST.iter().position(|long| long == *name).unwrap_or(usize::MAX));
                 let alone = alone.into_iter().map(|name| vec![run(name)]);
                 let others: Vec<_> = others.into_iter().map(run).collect();
                 let stages = std::iter::once(vec![programs]).chain(alone).chain([others]);
                 stages.filter(|stage| !stage.is_empty()).collect()
             }
-            Self::Api | Self::Kernel => vec![vec![programs]],
         }
     }
 

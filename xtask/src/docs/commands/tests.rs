@@ -1,11 +1,15 @@
-use std::collections::BTreeSet;
-
-use super::{check_blocks, commands, missing_files, waiting};
+use super::{Tests, check_blocks, commands, missing_files};
 use crate::docs::markdown::Page;
 
 fn problems(fence: &str) -> Vec<String> {
     let page = Page::read("a.md", &format!("```{fence}\nls\n```"));
-    let tests = BTreeSet::from(["it_works".to_owned()]);
+    let this = r#"docs::commands("a.md", "it_works")"#;
+    let another = r#"docs::commands("docs/a.md", "it_looks_elsewhere")"#;
+    let tests = Tests::from([
+        ("it_works".to_owned(), vec![another, this]),
+        ("it_looks_elsewhere".to_owned(), vec![another]),
+        ("it_takes_nothing".to_owned(), vec![this]),
+    ]);
     check_blocks(&page, &tests).iter().map(ToString::to_string).collect()
 }
 
@@ -16,7 +20,7 @@ fn found(text: &str) -> Vec<(usize, String)> {
 
 #[test]
 fn a_block_that_says_how_it_is_checked_is_fine() {
-    for fence in ["sh test=it_works", "console needs=cluster", "yaml", "text"] {
+    for fence in ["sh test=it_works", "console needs=cloud", "yaml", "text"] {
         assert_eq!(problems(fence), [""; 0], "{fence}");
     }
 }
@@ -25,15 +29,17 @@ fn a_block_that_says_how_it_is_checked_is_fine() {
 fn a_block_that_does_not_say_it_is_found() {
     for (fence, what) in [
         ("sh", "a block of commands needs one of test=<function> and needs=<what>"),
-        (
-            "sh test=it_works needs=cluster",
-            "a block of commands needs one of test=<function> and needs=<what>",
-        ),
+        ("sh test=it_works needs=cloud", "a block of commands needs one of test=<function> and needs=<what>"),
         ("sh test=it_fails", "there is no test it_fails"),
         (
-            "sh needs=luck",
-            "needs=luck is neither test=<function> nor needs=<one of cloud, cluster, release, machine, test>",
+            "sh test=it_looks_elsewhere",
+            "the test it_looks_elsewhere does not take its commands from here: its source lacks \"a.md\" or its own name",
         ),
+        (
+            "sh test=it_takes_nothing",
+            "the test it_takes_nothing does not take its commands from here: its source lacks \"a.md\" or its own name",
+        ),
+        ("sh needs=luck", "needs=luck is neither test=<function> nor needs=<one of cloud, release, machine>"),
         ("bash", "commands are in sh or console"),
         ("", "a block without a language: text, if it is none"),
     ] {
@@ -42,21 +48,15 @@ fn a_block_that_does_not_say_it_is_found() {
 }
 
 #[test]
-fn blocks_that_wait_for_a_test_are_counted() {
-    let page = Page::read("a.md", "```sh needs=test\nls\n```\n```sh needs=cloud\nls\n```");
-    assert_eq!(waiting(&page), 1);
-}
-
-#[test]
 fn commands_are_taken_from_blocks_line_by_line() {
-    let text = "```sh needs=test\na one \\\n  two   # why\n# a remark\nb 'in one # word' | c && d\n```";
+    let text = "```sh needs=cloud\na one \\\n  two   # why\n# a remark\nb 'in one # word' | c && d\n```";
     let want = [(2, "a one two"), (5, "b in one # word"), (5, "c"), (5, "d")];
     assert_eq!(found(text), want.map(|(line, words)| (line, words.to_owned())));
 }
 
 #[test]
 fn of_a_console_only_what_is_typed_is_a_command() {
-    let text = "```console needs=test\n$ kubectl isp status\nweb: Ready\n```";
+    let text = "```console needs=cloud\n$ kubectl isp status\nweb: Ready\n```";
     assert_eq!(found(text), [(2, "kubectl isp status".to_owned())]);
 }
 

@@ -10,6 +10,7 @@ fn packages() -> Vec<Package> {
         {"name": "isp-lab", "kind": ["bin"]},
         {"name": "api_control_plane", "kind": ["test"]}, {"name": "lab_up_down", "kind": ["test"]},
         {"name": "lab_lifecycle", "kind": ["test"]}, {"name": "lab_other", "kind": ["test"]},
+        {"name": "lab_mesh", "kind": ["test"]}, {"name": "lab_operator", "kind": ["test"]},
         {"name": "samples", "kind": ["test"]}]}
     ]"#;
     serde_json::from_str(described).unwrap()
@@ -48,15 +49,19 @@ fn the_unit_layer_has_all_code_and_the_tests_of_no_other_layer() {
 }
 
 #[test]
-fn a_layer_runs_its_tests_of_every_crate_in_one_go() {
+fn a_layer_is_built_in_one_go_for_every_crate() {
     assert_eq!(
         runs(Layer::Api),
-        ["test --workspace --no-fail-fast --test api_control_plane --test api_schema"]
+        [
+            "test --workspace --no-fail-fast --test api_control_plane --test api_schema --no-run",
+            "test --workspace --test api_control_plane",
+            "test --workspace --test api_schema",
+        ]
     );
 }
 
 #[test]
-fn labs_are_built_together_and_run_side_by_side_but_for_those_that_look_at_everything() {
+fn labs_run_side_by_side_the_longest_first_but_for_those_that_look_at_everything() {
     let stages: Vec<Vec<String>> = Layer::Lab
         .stages(&packages())
         .iter()
@@ -66,9 +71,13 @@ fn labs_are_built_together_and_run_side_by_side_but_for_those_that_look_at_every
     assert_eq!(
         stages,
         [
-            vec!["test --workspace --no-fail-fast --test lab_lifecycle --test lab_other --test lab_up_down --no-run".to_owned()],
+            vec![
+                "test --workspace --no-fail-fast --test lab_lifecycle --test lab_mesh --test lab_operator --test lab_other \
+                 --test lab_up_down --no-run"
+                    .to_owned()
+            ],
             vec![run("lab_lifecycle")],
-            vec![run("lab_other"), run("lab_up_down")],
+            vec![run("lab_mesh"), run("lab_operator"), run("lab_other"), run("lab_up_down")],
         ]
     );
 }

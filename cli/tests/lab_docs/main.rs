@@ -1,0 +1,49 @@
+//! The commands of the docs on a real cluster with a real mesh, as they stand and in their order, and whether what the pages promise is so.
+//!
+//! README's own commands start the cluster and end it. Everything between them is done on that one, page after page.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod before;
+mod runbook;
+mod tutorial;
+mod world;
+
+use std::path::Path;
+
+use isp_lab::docs::{self, Terminal};
+use isp_lab::provision;
+
+use self::before::Before;
+use self::world::{World, say};
+
+#[tokio::test]
+async fn the_pages_hold_on_a_real_cluster() {
+    const TEST: &str = "the_pages_hold_on_a_real_cluster";
+    let [look_around, install, use_it] = docs::commands("README.md", TEST).unwrap();
+    let [dump] = docs::commands("docs/doctor.md", TEST).unwrap();
+    let [counted] = docs::commands("docs/webhook.md", TEST).unwrap();
+    let tutorial = docs::commands("docs/tutorial.md", TEST).unwrap();
+    let examples = docs::examples("docs/tutorial.md", "yaml").unwrap();
+    let operations = docs::commands("docs/operations.md", TEST).unwrap();
+
+    let world = World::up(&look_around).await;
+    tutorial::holds(&world, tutorial, &examples, [dump, counted]).await;
+
+    let before = Before::take(&world.lab).await;
+    world.run(&install).await;
+    let told = world.run(&use_it).await;
+    assert!(told.contains("istio becomes Ready") && told.contains("istio: Ready"), "{told}");
+    runbook::holds(&world, operations, &before).await;
+
+    world.down(&look_around).await;
+}
+
+#[tokio::test]
+async fn the_health_script_passes_its_own_test() {
+    let [run] = docs::commands("docs/gitops.md", "the_health_script_passes_its_own_test").unwrap();
+    let lua = tokio::task::spawn_blocking(|| provision::lua(say)).await.unwrap().unwrap();
+    let terminal = Terminal::open(Path::new("/nowhere/kubeconfig"), &[&lua]).unwrap();
+    let said = terminal.run(&run).await.unwrap().stdout;
+    assert!(said.ends_with(" cases are as they should be\n"), "{said}");
+}

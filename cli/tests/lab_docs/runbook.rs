@@ -1,0 +1,69 @@
+//! docs/operations.md: the commands of its runbook, and the way out without an operator.
+
+use std::time::{Duration, Instant};
+
+use isp_lab::docs::Block;
+use serde_json::Value;
+
+use super::before::Before;
+use super::world::World;
+
+const SYSTEM: &str = "sourcepreserve-system";
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// The object of the sample is there.
+pub(crate) async fn holds(world: &World, page: [Block; 6], before: &Before) {
+    let [install, wave, mark, leader, certificates, uninstall] = page;
+    world.run(&install).await;
+
+    let told = world.run(&wave).await;
+    for part in ["work-1", "work-2", "[pod/proxy-agent-default-"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    a_mark_is_removed(world, &mark).await;
+    assert!(world.run(&leader).await.contains("lease.coordination.k8s.io/sourcepreserve-operator"));
+    an_authority_is_made_anew(world, &certificates).await;
+
+    let told = world.run(&uninstall).await;
+    assert!(told.contains("let-object-go ingresssourcepreserve/istio"), "{told}");
+    before.expect_again(&world.lab).await;
+    let left = world.lab.kubectl(["get", "isp,isn", "-o", "name"]).await.unwrap().stdout;
+    assert_eq!(left, "");
+}
+
+async fn a_mark_is_removed(world: &World, mark: &Block) {
+    let set = ["annotate", "node", "work-1", "sourcepreserve.io/agent-failed=by a test"];
+    world.lab.kubectl(set).await.unwrap();
+    world.run(mark).await;
+    let node = world.lab.kubectl(["get", "node", "work-1", "-o", "json"]).await.unwrap().stdout;
+    assert!(!node.contains("agent-failed"), "{node}");
+    let ready = ["wait", "--for=condition=Ready", "isp/istio", "--timeout=120s"];
+    world.lab.kubectl(ready).await.unwrap();
+}
+
+/// Another Secret comes, and API servers are told to trust what is in it.
+async fn an_authority_is_made_anew(world: &World, certificates: &Block) {
+    let before = trusted(world).await;
+    world.run(certificates).await;
+    let began = Instant::now();
+    loop {
+        let now = trusted(world).await;
+        if now.iter().zip(&before).all(|(now, before)| now.is_string() && now != before) {
+            return;
+        }
+        assert!(began.elapsed() < DEADLINE, "{before:?} and {now:?}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// Which Secret it is, and by what the webhook is trusted.
+async fn trusted(world: &World) -> [Value; 2] {
+    let secret =
+        ["-n", SYSTEM, "get", "secret", "sourcepreserve-webhook-ca", "-o", "json", "--ignore-not-found"];
+    let secret = world.lab.kubectl(secret).await.unwrap().stdout;
+    let secret: Value = serde_json::from_str(&secret).unwrap_or_default();
+    let configuration = ["get", "validatingwebhookconfiguration", "sourcepreserve.io", "-o", "json"];
+    let configuration = world.lab.kubectl(configuration).await.unwrap().stdout;
+    let configuration: Value = serde_json::from_str(&configuration).unwrap();
+    [secret["metadata"]["uid"].clone(), configuration["webhooks"][0]["clientConfig"]["caBundle"].clone()]
+}

@@ -1,0 +1,71 @@
+//! docs/tutorial.md, step by step.
+
+use isp_lab::docs::Block;
+use serde_json::Value;
+
+use super::before::Before;
+use super::world::{CLIENT, World, pod_elsewhere};
+
+/// On the way, while the object is there and all is well, what other pages have for such a cluster.
+pub(crate) async fn holds(world: &World, page: [Block; 10], yaml: &[String], [dump, counted]: [Block; 2]) {
+    let [see, pods, choose, install, plan, apply, wait, look, sidecars, go_back] = page;
+    // Step 2 has something to do.
+    let unlabel = ["label", "node", "edge-1", "node-role.kubernetes.io/ingress-"];
+    world.lab.kubectl(unlabel).await.unwrap();
+
+    lost(world, &see).await;
+    assert!(world.run(&see).await.contains("istio-ingressgateway"));
+    assert!(world.run(&pods).await.contains(" edge-1 "));
+
+    world.run(&choose).await;
+    let before = Before::take(&world.lab).await;
+    world.run(&install).await;
+    let [object, fragment] = yaml else { panic!("{yaml:?}") };
+    world.terminal.save("istio.yaml", object).unwrap();
+    let told = world.run(&plan).await;
+    assert!(told.contains("istio becomes Ready") && told.contains("localise-service"), "{told}");
+    before.expect_again(&world.lab).await;
+
+    world.run(&apply).await;
+    world.run(&wait).await;
+    for (place, address) in [CLIENT, pod_elsewhere()] {
+        world.expect_logged(&place, &see, address).await;
+    }
+    let told = world.run(&look).await;
+    for part in ["Ready", "work-2", "ClusterOnly", "in the kernel"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+
+    applications_see_it(world, [object, fragment], &sidecars).await;
+    let told = world.run(&dump).await;
+    assert!(told.starts_with("nothing found; looked at 1 IngressSourcePreserve"), "{told}");
+    let told: Value = serde_json::from_str(&world.run(&counted).await).unwrap();
+    let shown: Value = serde_json::from_str(&counted.printed()).unwrap();
+    let fields = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!((told["matching"].as_u64(), told["consistent"].as_u64()), (Some(1), Some(1)), "{told}");
+    assert!(fields(&told).iter().all(|field| fields(&shown).contains(field)), "{told} {shown}");
+
+    world.run(&go_back).await;
+    before.expect_again(&world.lab).await;
+    lost(world, &see).await;
+}
+
+/// The log shows the ingress node in the place of the client.
+async fn lost(world: &World, see: &Block) {
+    world.expect_logged(&CLIENT.0, see, "10.244.1.1").await;
+}
+
+/// Before, an application behind a sidecar takes that for its peer; then the gateway.
+async fn applications_see_it(world: &World, [object, fragment]: [&String; 2], sidecars: &Block) {
+    let parse = |text: &str| serde_yaml::from_str::<Value>(text).unwrap();
+    let (mut object, fragment) = (parse(object), parse(fragment));
+    object["spec"]["sidecars"] = fragment["spec"]["sidecars"].clone();
+    world.terminal.save("istio.yaml", &serde_yaml::to_string(&object).unwrap()).unwrap();
+    world.expect_peer("a sidecar", |peer| peer.is_loopback()).await;
+    let told = world.run(sidecars).await;
+    assert!(told.contains("kubectl rollout restart -n shop deployment/cart"), "{told}");
+    world.rolled_out().await;
+    world.expect_peer("the gateway", |peer| !peer.is_loopback()).await;
+    let consistent = ["wait", "--for=condition=SidecarsConsistent", "isp/istio", "--timeout=60s"];
+    world.lab.kubectl(consistent).await.unwrap();
+}
