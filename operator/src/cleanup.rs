@@ -25,8 +25,8 @@ use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::reconcile::{Parts, Reconciler, Turn};
 
-/// How long a Lease may take to become free: that of an operator that was killed has to expire.
-const WAIT_FOR_LEASE: Duration = Duration::from_secs(20);
+/// A Lease of an operator that was killed has to expire; this long after that it is somebody's who lives.
+const AFTER_LEASE: Duration = Duration::from_secs(5);
 /// Nothing is left to do when that has been so for this time.
 const CALM: Duration = Duration::from_secs(2);
 /// Between attempts to delete objects.
@@ -78,8 +78,9 @@ pub async fn cleanup(arguments: CleanupArgs) -> Result<(), CleanupError> {
         metrics,
     });
     let mut work = Work { client, reconciler };
+    let patience = timing.lease + AFTER_LEASE;
     let result = tokio::select! {
-        result = work.run(leadership, namespace, arguments.timeout) => result,
+        result = work.run(leadership, namespace, patience, arguments.timeout) => result,
         () = shutdown.requested() => Err(CleanupError::Interrupted),
     };
     work.reconciler.wind_down(GRACE).await;
@@ -98,6 +99,7 @@ impl Work {
         &mut self,
         mut leadership: Leadership,
         namespace: String,
+        patience: Duration,
         limit: Duration,
     ) -> Result<(), CleanupError> {
         let wait = async {
@@ -105,7 +107,7 @@ impl Work {
                 leadership.changed().await;
             }
         };
-        if timeout(WAIT_FOR_LEASE, wait).await.is_err() {
+        if timeout(patience, wait).await.is_err() {
             return Err(CleanupError::StillRunning { namespace });
         }
         match timeout(limit, self.put_back()).await {

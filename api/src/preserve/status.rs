@@ -22,7 +22,8 @@ pub struct IngressSourcePreserveStatus {
     pub summary: Option<Summary>,
 
     /// `Ready`, `Progressing`, `Degraded`, `Conflict`, and one condition for each step on the way: `Checked`,
-    /// `AgentsReady`, `Labelled`, `Acknowledged`, `LocalPolicySet`.
+    /// `AgentsReady`, `Labelled`, `Acknowledged`, `LocalPolicySet`. With `spec.sidecars` also `SidecarsConsistent`, for which `Ready`
+    /// does not wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
