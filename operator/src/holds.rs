@@ -1,13 +1,18 @@
-//! Which actions have to wait because they failed. The others go on: one that is refused for good holds up nothing else.
+//! Which actions have to wait because they failed, or because the cluster that is known does not have yet what they made. The others
+//! go on: one that is refused for good holds up nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use isp_plan::Action;
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 
-/// The actions that failed last time, by kind and target.
+/// How long the watch may take to tell of what was made. It is there by then or has gone again, and is made again.
+const UNTIL_TOLD: Duration = Duration::from_secs(2);
+
+/// The actions that wait, by kind and target.
 #[derive(Debug, Default)]
 pub(crate) struct Holds(BTreeMap<String, Hold>);
 
@@ -43,6 +48,13 @@ impl Holds {
         reason.clone_into(&mut hold.reason);
     }
 
+    /// It was carried out, and what it made is not known yet: until then it would be planned again.
+    pub(crate) fn make(&mut self, action: &Action, now: Instant) {
+        let (backoff, end) = (Backoff::default(), now + UNTIL_TOLD);
+        let hold = Hold { backoff, end, until: Until::News(None), reason: String::new() };
+        self.0.insert(action.to_string(), hold);
+    }
+
     /// It was carried out.
     pub(crate) fn succeed(&mut self, action: &Action) {
         self.0.remove(&action.to_string());
@@ -50,7 +62,7 @@ impl Holds {
 
     /// Whether it failed before.
     pub(crate) fn has_failed(&self, action: &Action) -> bool {
-        self.0.contains_key(&action.to_string())
+        self.0.get(&action.to_string()).is_some_and(|hold| hold.backoff.has_failed())
     }
 
     /// Whether it may be tried now; `version` is what is known of its object.
@@ -84,7 +96,8 @@ impl Holds {
 
     /// What failed, and why.
     pub(crate) fn reasons(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(action, hold)| (action.as_str(), hold.reason.as_str()))
+        let failed = self.0.iter().filter(|(_, hold)| hold.backoff.has_failed());
+        failed.map(|(action, hold)| (action.as_str(), hold.reason.as_str()))
     }
 }
 

@@ -219,8 +219,14 @@ impl Reconciler {
                 info!(action = action.kind(), object = action.target(), "done");
                 self.parts.metrics.action(&action, Outcome::Done);
                 self.parts.metrics.handover(&action, self.handover_age(&action));
+                let is_there = !matches!(answer, Answer::Gone { .. });
                 self.parts.observer.take_answer(answer);
-                self.holds.succeed(&action);
+                let (resource, key) = object(&action);
+                if is_there && self.parts.observer.index().version(resource, &key).is_none() {
+                    self.holds.make(&action, Instant::now());
+                } else {
+                    self.holds.succeed(&action);
+                }
                 self.complained.clear();
                 self.pace.hurry();
                 Turn::Did(action)

@@ -51,6 +51,18 @@ fn a_stale_action_goes_on_when_there_is_news_of_its_object_and_only_then() {
 }
 
 #[test]
+fn what_was_made_is_not_made_again_until_there_was_time_to_tell_of_it() {
+    let (mut holds, now) = (Holds::default(), Instant::now());
+    holds.make(&forget("a"), now);
+    assert!(!holds.allow(&forget("a"), || None, now), "nothing has been told");
+    assert!(holds.allow(&forget("a"), || Some("5"), now), "it is there, and something is wrong with it");
+    assert!(holds.allow(&forget("a"), || None, now + UNTIL_TOLD), "it has gone again");
+    assert_eq!(holds.next(Some(now)), Some(now + UNTIL_TOLD));
+    assert!(holds.await_news() && !holds.has_failed(&forget("a")));
+    assert_eq!(holds.reasons().count(), 0);
+}
+
+#[test]
 fn what_is_no_longer_planned_is_forgotten() {
     let (mut holds, now) = (Holds::default(), Instant::now());
     holds.fail(&forget("a"), Until::Time, "refused", now);
