@@ -19,8 +19,8 @@ use crate::record::AffinityRecord;
 pub(super) enum Problem {
     #[error(
         "no DaemonSet runs kube-proxy here, so its pods cannot be moved behind the agent: name it in spec.kubeProxy; where \
-         kube-proxy is no DaemonSet (systemd, static pod, k3s, or another proxy), mode Filter is not the way, mode \
-         Beside, which leaves kube-proxy alone, is"
+         kube-proxy is no DaemonSet (systemd, static pod, k3s, or another proxy), mode Filter does not work, and nothing has been \
+         touched"
     )]
     NotFound,
     #[error("spec.kubeProxy: DaemonSet {0} does not exist or does not run kube-proxy")]

@@ -227,7 +227,10 @@ fn without_a_kube_proxy_the_condition_names_the_way() {
         world.settle(|_, _| {});
         let (_, found, message) = condition(&world, "AgentsReady");
         assert_eq!(found, reason, "{message}");
-        assert!(message.contains(if named.is_null() { "mode Beside" } else { "a/b" }), "{message}");
+        assert!(
+            message.contains(if named.is_null() { "name it in spec.kubeProxy" } else { "a/b" }),
+            "{message}"
+        );
     }
 }
 
