@@ -147,7 +147,7 @@ a-plan would be created
   6  handed-over-node work-2
   7  label-service web/frontend: sourcepreserve.io/preserve=a-plan
   8  localise-service web/frontend: externalTrafficPolicy Cluster -> Local, its load balancer must follow healthCheckNodePort
-a-plan becomes Ready: the client address arrives at 1 Services
+a-plan becomes Ready: the client address arrives at 1 Service
      its Services, seen from work-1, work-2: Full -> ClusterOnly
 "
     );

@@ -345,10 +345,13 @@ impl Story<'_, '_> {
         }
         match steps.iter().find(|step| !step.holds) {
             Some(step) => no(step.reason, step.message.clone()),
-            None => yes(
-                "Preserved",
-                format!("the client address arrives at {} Services", self.count(ServiceState::Preserved)),
-            ),
+            None => {
+                let services = match self.count(ServiceState::Preserved) {
+                    1 => "1 Service".to_owned(),
+                    several => format!("{several} Services"),
+                };
+                yes("Preserved", format!("the client address arrives at {services}"))
+            }
         }
     }
 

@@ -107,7 +107,7 @@ web would be created
   6  handed-over-node work-07, work-08, … (5)
   7  label-service web/frontend: sourcepreserve.io/preserve=web
   8  localise-service web/frontend: externalTrafficPolicy Cluster -> Local
-web becomes Ready: the client address arrives at 1 Services
+web becomes Ready: the client address arrives at 1 Service
      its Services, seen from work-01, work-02, … (11): Full -> ClusterOnly
 ");
     assert!(told.ready);
@@ -121,7 +121,7 @@ fn what_is_applied_already_changes_nothing() {
         "\
 web is in the cluster as it is in the file
 the operator would change nothing
-web stays Ready: the client address arrives at 1 Services
+web stays Ready: the client address arrives at 1 Service
 "
     );
     assert!(told.ready);
@@ -136,7 +136,7 @@ fn a_change_waits_for_the_agents_only() {
         "\
 web would be changed
 the operator would change nothing
-web stays Ready: the client address arrives at 1 Services
+web stays Ready: the client address arrives at 1 Service
      its Services, seen from work-01, work-02: ClusterOnly -> Hidden
 "
     );
@@ -243,7 +243,7 @@ web would be created
   5  the same in 8 more waves: work-02, work-03, … (8)
  21  label-service web/frontend: sourcepreserve.io/preserve=web
  22  localise-service web/frontend: externalTrafficPolicy Cluster -> Local
-web becomes Ready: the client address arrives at 1 Services
+web becomes Ready: the client address arrives at 1 Service
      its Services, seen from work-01, work-02, … (9): Full -> ClusterOnly
 ");
     assert!(include_str!("../../../../docs/kubectl-isp.md").contains(&told.text), "the manual shows it");

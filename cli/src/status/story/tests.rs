@@ -80,7 +80,7 @@ fn seen(generation: i64, relisted: bool, programmed: Option<bool>) -> Value {
     }])
 }
 
-const PRESERVED: &str = "the client address arrives at 1 Services";
+const PRESERVED: &str = "the client address arrives at 1 Service";
 
 fn ready(name: &str) -> IngressSourcePreserve {
     let said =
@@ -100,12 +100,12 @@ fn objects_that_are_ready_have_little_to_say() {
     assert_eq!(
         tell(&[ready("api"), ready("web")], &nodes[..0], false),
         "\
-api: Ready, the client address arrives at 1 Services
+api: Ready, the client address arrives at 1 Service
   steps      5 of 5 done
   services   web/frontend  Preserved, 192.0.2.10, 2 endpoints on ingress nodes
   nodes      pool default: 2 nodes, 2 handed over, 2 ready
 
-web: Ready, the client address arrives at 1 Services
+web: Ready, the client address arrives at 1 Service
   steps      5 of 5 done
   services   web/frontend  Preserved, 192.0.2.10, 2 endpoints on ingress nodes
   nodes      pool default: 2 nodes, 2 handed over, 2 ready
@@ -250,7 +250,7 @@ fn sidecars_come_with_the_commands_that_help() {
     assert_eq!(
         told(&web, &[]),
         "\
-web: Ready, the client address arrives at 1 Services
+web: Ready, the client address arrives at 1 Service
   steps      5 of 5 done
   services   web/frontend  Preserved, 192.0.2.10, 2 endpoints on ingress nodes
   nodes      pool default: 2 nodes, 2 handed over, 2 ready
