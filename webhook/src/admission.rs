@@ -8,6 +8,7 @@ mod review;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use http::{StatusCode, header};
 use isp_api::IngressSourcePreserve;
 use isp_api::sidecar::Labels;
@@ -23,6 +25,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use tokio::time::timeout;
+use tokio::try_join;
 use tracing::{debug, warn};
 
 pub(crate) use self::cache::Cache;
@@ -33,6 +36,13 @@ use crate::metrics::{Metrics, Path};
 
 /// How long a question to the API server may take while it waits for an answer itself.
 const PATIENCE: Duration = Duration::from_millis(1500);
+/// How many namespaces are listed at the same time.
+const AT_ONCE: usize = 8;
+
+/// What the API server has in memory is new enough.
+fn new_enough() -> ListParams {
+    ListParams::default().match_any()
+}
 
 /// What the answers are made from.
 pub(crate) struct Admission {
@@ -123,28 +133,24 @@ impl Admission {
     async fn facts(&self, reviewed: Option<&IngressSourcePreserve>) -> Result<Facts, kube::Error> {
         let Some(reviewed) = reviewed else { return Ok(Facts::default()) };
         let objects = self.cache.objects();
-        let mut named: Vec<&str> = objects
-            .iter()
-            .chain([reviewed])
-            .flat_map(|object| &object.spec.services)
-            .map(|target| target.namespace.as_str())
-            .collect();
-        named.sort_unstable();
-        named.dedup();
-        // What the API server has in memory is new enough.
-        let all = ListParams::default().match_any();
-        let mut services = Vec::new();
-        for namespace in named {
-            let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
-            let found = api.list_metadata(&all).await?.items.into_iter();
-            services.extend(found.map(|service| {
-                (namespace.to_owned(), service.name_any(), service.metadata.labels.unwrap_or_default())
-            }));
-        }
+        let targets = objects.iter().chain([reviewed]).flat_map(|object| &object.spec.services);
+        let named: BTreeSet<String> = targets.map(|target| target.namespace.clone()).collect();
+        let services = stream::iter(named).map(|namespace| self.services_in(namespace)).buffered(AT_ONCE);
         let api: Api<Node> = Api::all(self.client.clone());
-        let nodes = api.list_metadata(&all).await?.items.into_iter();
+        let in_memory = new_enough();
+        let (services, nodes) = try_join!(services.try_concat(), api.list_metadata(&in_memory))?;
+        let nodes = nodes.items.into_iter();
         let nodes = nodes.map(|node| (node.name_any(), node.metadata.labels.unwrap_or_default())).collect();
         Ok(Facts { services, nodes, namespaces: self.cache.namespaces(), objects })
+    }
+
+    async fn services_in(&self, namespace: String) -> Result<Vec<(String, String, Labels)>, kube::Error> {
+        let api: Api<Service> = Api::namespaced(self.client.clone(), &namespace);
+        let found = api.list_metadata(&new_enough()).await?.items.into_iter();
+        let services = found.map(|service| {
+            (namespace.clone(), service.name_any(), service.metadata.labels.unwrap_or_default())
+        });
+        Ok(services.collect())
     }
 
     /// Counts an answer and puts it into words.
