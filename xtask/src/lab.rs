@@ -19,16 +19,23 @@ pub(crate) fn build(workspace: &Workspace) -> Result<(), ProcessError> {
 }
 
 fn build_with(workspace: &Workspace, more: &[&str]) -> Result<(), ProcessError> {
-    let mut cargo = process::cargo(&workspace.root);
-    cargo.args(["build", "--quiet", "--workspace"]);
     let programs = [LAB, ECHO].into_iter().chain(PROGRAMS).chain(more.iter().copied());
-    process::run(cargo.args(programs.flat_map(|program| ["--bin", program])))
+    build_programs(workspace, &programs.collect::<Vec<_>>())
+}
+
+/// Without a word, except for the first time: that takes minutes, and cargo shows how far it is.
+fn build_programs(workspace: &Workspace, programs: &[&str]) -> Result<(), ProcessError> {
+    let mut cargo = process::cargo(&workspace.root);
+    cargo.args(["build", "--workspace"]).args(programs.iter().flat_map(|program| ["--bin", program]));
+    if programs.iter().all(|program| workspace.program(program).exists()) {
+        cargo.arg("--quiet");
+    }
+    process::run(&mut cargo)
 }
 
 /// Builds `isp-lab` alone, for those of its commands that start nothing.
 pub(crate) fn build_alone(workspace: &Workspace) -> Result<(), ProcessError> {
-    let mut cargo = process::cargo(&workspace.root);
-    process::run(cargo.args(["build", "--quiet", "--workspace", "--bin", LAB]))
+    build_programs(workspace, &[LAB])
 }
 
 /// A command of `isp-lab`, in the directory that the user is in.
