@@ -12,7 +12,7 @@ use crate::image::Program;
 use crate::soak::Campaign;
 use crate::test::Layer;
 use crate::workspace::Workspace;
-use crate::{bench, generated, image, lab, lint, reference, soak, test};
+use crate::{bench, generated, image, lab, lint, reference, soak, test, tools};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "The project's own commands")]
@@ -89,6 +89,8 @@ pub(crate) fn main() -> ExitCode {
 /// `Ok(false)` is a check or a test that failed and has said so itself.
 fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
     let workspace = Workspace::read()?;
+    // Whatever builds the webhook needs it; without, a build fails far from here.
+    tools::make()?;
     Ok(match task {
         Task::Lint { advisories } => lint::run(&workspace, advisories).is_clean(),
         Task::Generate => {

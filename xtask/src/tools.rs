@@ -1,9 +1,11 @@
 //! The tools that the checks run, installed when they are missing.
 //!
 //! cargo-deny is kept under the user's cache directory, by version, apart from what the user has installed;
-//! rustfmt and clippy are parts of the toolchain.
+//! rustfmt and clippy are parts of the toolchain; make is the system's.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use thiserror::Error;
 
@@ -16,10 +18,32 @@ const CARGO_DENY: &str = "0.20.2";
 pub(crate) enum ToolError {
     #[error("{component} is missing: run `rustup component add {component}`")]
     Component { component: &'static str, source: ProcessError },
+    #[error(
+        "make is missing, by which the webhook's allocator is built: run `apt-get install make` as root, or install your system's package"
+    )]
+    Make { source: ProcessError },
     #[error("no place to install tools: set HOME or XDG_CACHE_HOME")]
     NoCache,
     #[error("cannot install cargo-deny {CARGO_DENY} in {}", into.display())]
     Install { into: PathBuf, source: ProcessError },
+}
+
+/// Sees to it that there is `make`, which the build of an allocator calls. A C compiler is there: this program was linked by it.
+pub(crate) fn make() -> Result<(), ToolError> {
+    if process::succeeds(Command::new("make").arg("--version")) {
+        return Ok(());
+    }
+    // The standard output is for whoever was asked for.
+    eprintln!("make is missing, installing Debian's package");
+    let install = ["install", "-y", "-qq", "--no-install-recommends", "make"];
+    [&["update", "-qq"][..], &install[..]]
+        .into_iter()
+        .try_for_each(|arguments| {
+            let mut apt = Command::new("apt-get");
+            apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+            process::run(apt.stdin(Stdio::null()).stdout(io::stderr()))
+        })
+        .map_err(|source| ToolError::Make { source })
 }
 
 /// Sees to it that `cargo <subcommand>` works, which comes with a component of the toolchain.
@@ -32,7 +56,7 @@ pub(crate) fn component(
         return Ok(());
     }
     println!("{component} is missing, adding it to the toolchain");
-    process::run(std::process::Command::new("rustup").current_dir(root).args(["component", "add", component]))
+    process::run(Command::new("rustup").current_dir(root).args(["component", "add", component]))
         .map_err(|source| ToolError::Component { component, source })
 }
 
