@@ -116,22 +116,27 @@ fn without_a_mesh_and_with_iptables_twice_in_a_row() {
     }
 }
 
-/// Moments at which it is broken off, in seconds since its start; a campaign has more.
-fn moments() -> Vec<f64> {
-    let count: u32 = std::env::var("ISP_SOAK_DEMO").ok().and_then(|count| count.parse().ok()).unwrap_or(3);
-    // The whole of it takes less than a minute and a half without a mesh.
-    (0..count).map(|n| 0.3 + 70.0 * f64::from(n) / f64::from(count)).collect()
+/// Moments at which it is broken off, in seconds since its start, and its arguments. The campaign has more, and in a mesh, too.
+fn moments() -> Vec<(f64, &'static [&'static str])> {
+    let spread = |count: u32, seconds: f64, arguments: &'static [&'static str]| {
+        (0..count).map(move |n| (0.3 + seconds * f64::from(n) / f64::from(count), arguments))
+    };
+    // Most of the time that the whole of it takes, without a mesh and with one.
+    let plain = |count| spread(count, 70.0, &["--no-istio"]);
+    match std::env::var("ISP_SOAK_DEMO") {
+        Err(_) => plain(3).collect(),
+        Ok(count) => {
+            let count = count.parse().unwrap();
+            plain(count).chain(spread(count, 100.0, &[])).collect()
+        }
+    }
 }
 
 #[test]
 fn broken_off_at_any_moment_it_leaves_nothing_behind() {
-    for moment in moments() {
-        let mut child = demo("demo-broken")
-            .arg("--no-istio")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+    for (moment, arguments) in moments() {
+        let mut child =
+            demo("demo-broken").args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_secs_f64(moment));
         let pid = Pid::from_raw(child.id().try_into().unwrap());
         // It may have ended by itself.
@@ -139,7 +144,7 @@ fn broken_off_at_any_moment_it_leaves_nothing_behind() {
         let told = Instant::now();
         let status = child.wait().unwrap();
         println!(
-            "broken off after {moment:.1} s: ended with {status} {:.1} s later",
+            "broken off after {moment:.1} s {arguments:?}: ended with {status} {:.1} s later",
             told.elapsed().as_secs_f64()
         );
         assert!(matches!(status.code(), Some(0 | 130)), "{status}");
@@ -149,7 +154,7 @@ fn broken_off_at_any_moment_it_leaves_nothing_behind() {
     }
 }
 
-/// Processes and control groups of a lab.
+/// Processes, mounts and control groups of a lab.
 fn left_over(name: &str) -> Vec<String> {
     let of_lab = format!("/labs/{name}/");
     let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
@@ -161,5 +166,7 @@ fn left_over(name: &str) -> Vec<String> {
         .map(|root| format!("{root}/isp-lab/{name}"))
         .into_iter()
         .filter(|path| std::path::Path::new(path).exists());
-    processes.chain(groups).collect()
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mounts = mounts.lines().filter(|line| line.contains(&of_lab)).map(str::to_owned);
+    processes.chain(mounts).chain(groups).collect()
 }

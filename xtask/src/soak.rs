@@ -28,7 +28,7 @@ pub(crate) enum Campaign {
     WebhookRotation,
     /// More than a million reviews that are none, or nearly
     WebhookReviews,
-    /// The demo broken off at twenty moments, each leaving nothing behind
+    /// The demo broken off at forty moments, half of them in a mesh, each leaving nothing behind
     DemoBreaks,
 }
 
