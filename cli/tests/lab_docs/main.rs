@@ -4,7 +4,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod alerts;
 mod before;
+mod monitoring;
 mod runbook;
 mod tutorial;
 mod world;
@@ -15,6 +17,7 @@ use isp_lab::docs::{self, Terminal};
 use isp_lab::provision;
 
 use self::before::Before;
+use self::monitoring::Prometheus;
 use self::world::{World, say};
 
 #[tokio::test]
@@ -26,6 +29,9 @@ async fn the_pages_hold_on_a_real_cluster() {
     let tutorial = docs::commands("docs/tutorial.md", TEST).unwrap();
     let examples = docs::examples("docs/tutorial.md", "yaml").unwrap();
     let operations = docs::commands("docs/operations.md", TEST).unwrap();
+    let [monitor] = &docs::examples("docs/operations.md", "yaml").unwrap()[..] else {
+        panic!("more than one example")
+    };
 
     let world = World::up(&look_around).await;
     tutorial::holds(&world, tutorial, &examples, [dump, counted]).await;
@@ -34,7 +40,9 @@ async fn the_pages_hold_on_a_real_cluster() {
     world.run(&install).await;
     let told = world.run(&use_it).await;
     assert!(told.contains("istio becomes Ready") && told.contains("istio: Ready"), "{told}");
-    runbook::holds(&world, operations, &before).await;
+    let prometheus = Prometheus::start(&world, monitor).await;
+    prometheus.sees_a_healthy_cluster(&world).await;
+    runbook::holds(&world, operations, &before, prometheus).await;
 
     world.down(&look_around).await;
 }

@@ -5,7 +5,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Progress, ProvisionError, Purpose};
+use super::{Progress, ProvisionError, Purpose, package};
 use crate::command;
 
 /// Program and package, for what runs in namespaces.
@@ -108,7 +108,7 @@ fn ensure_programs(wanted: &[&[(&str, &str)]], progress: Progress) -> Result<(),
 }
 
 fn install(apt: &Path, packages: &[&str]) -> Result<(), ProvisionError> {
-    command::run(Command::new(apt).args(["update", "-qq"]))?;
+    package::update(apt)?;
     command::run(
         Command::new(apt)
             .args(["install", "-y", "-qq", "--no-install-recommends"])

@@ -7,6 +7,7 @@
 mod debian;
 mod go;
 mod kernel;
+mod package;
 mod preflight;
 mod wheel;
 
@@ -207,6 +208,35 @@ pub fn load_generator(progress: Progress) -> Result<PathBuf, ProvisionError> {
 pub fn lua(progress: Progress) -> Result<PathBuf, ProvisionError> {
     debian::ensure_for_scripts(progress)?;
     find_program("lua5.4").ok_or_else(|| ProvisionError::NotProvisioned("lua5.4".to_owned()))
+}
+
+/// A monitoring system, which only the test of alerts and dashboard needs.
+#[derive(Debug, Clone)]
+pub struct Prometheus {
+    /// The server.
+    pub server: PathBuf,
+    /// The program that judges rules.
+    pub promtool: PathBuf,
+}
+
+/// The host's Prometheus, or else Debian's, fetched when it is first asked for.
+pub fn prometheus(progress: Progress) -> Result<Prometheus, ProvisionError> {
+    if let (Some(server), Some(promtool)) = (find_program("prometheus"), find_program("promtool")) {
+        return Ok(Prometheus { server, promtool });
+    }
+    let place = cache()?.join("prometheus");
+    let directory = package::ensure(&place, || {
+        progress("fetching Debian's Prometheus");
+        let apt = find_program("apt-get").ok_or_else(|| ProvisionError::Packages {
+            programs: "prometheus, promtool".to_owned(),
+            packages: "prometheus".to_owned(),
+            hint: ", or your system's own package of that name; there is no apt-get here",
+        })?;
+        package::update(&apt)?;
+        package::unpack(&apt, "prometheus", &place, |_| Ok(()))
+    })?;
+    let programs = directory.join("usr/bin");
+    Ok(Prometheus { server: programs.join("prometheus"), promtool: programs.join("promtool") })
 }
 
 /// Whether tests of this kind can run here, or what is missing and the way out.

@@ -1,0 +1,184 @@
+//! docs/operations.md on monitoring: a real Prometheus on a node, which finds the programs as the page says, with the alerts and the
+//! questions of the dashboard.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use isp_lab::{Lab, Place, provision};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::alerts;
+use super::world::{World, say};
+
+/// A node elsewhere, whose agent answers only there.
+const NODE: &str = "work-1";
+const AGENT: &str = "127.0.0.1:10261";
+const ADDRESS: &str = "127.0.0.1:9090";
+/// What is meant to take seconds may take this long on a busy machine.
+const DEADLINE: Duration = Duration::from_mins(1);
+/// Two replicas each of operator and webhook.
+const PROGRAMS: usize = 4;
+
+/// What the dashboard asks, for which a cluster without trouble has no answer.
+const ONLY_IN_TROUBLE: [&str; 1] = ["isp_webhook_handshake_failures_total"];
+
+/// A server that runs. It ends with its handle, and with the lab.
+pub(crate) struct Prometheus {
+    process: Child,
+    directory: TempDir,
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.directory.path().join("log"));
+            eprintln!("Prometheus' log:\n{}", log.unwrap_or_default());
+        }
+    }
+}
+
+impl Prometheus {
+    /// Scrapes what the page's PodMonitor selects, and the agent of its node.
+    pub(crate) async fn start(world: &World, monitor: &str) -> Self {
+        let monitor: Value = serde_yaml::from_str(monitor).unwrap();
+        let pods = selected(&world.lab, &monitor).await;
+        assert_eq!(pods.len(), PROGRAMS, "{pods:?}");
+        let settings = json!({
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": ["rules.yaml"],
+            "scrape_configs": [
+                {"job_name": "programs", "static_configs": [{"targets": pods}]},
+                {"job_name": "agents", "static_configs": [{"targets": [AGENT]}]},
+            ],
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        fs::write(file("rules.yaml"), alerts::rules().to_string()).unwrap();
+        fs::write(file("settings.yaml"), settings.to_string()).unwrap();
+        let server =
+            tokio::task::spawn_blocking(|| provision::prometheus(say)).await.unwrap().unwrap().server;
+        let arguments = [
+            server.display().to_string(),
+            format!("--config.file={}", file("settings.yaml").display()),
+            format!("--storage.tsdb.path={}", file("data").display()),
+            format!("--web.listen-address={ADDRESS}"),
+        ];
+        let place = Place::Node(NODE.to_owned());
+        let mut command = world.lab.command_in(&place, &arguments).await.unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(file("log")).unwrap());
+        let process = command.spawn().unwrap();
+        Self { process, directory }
+    }
+
+    /// Everything is found, no alert is raised, and the dashboard shows something everywhere.
+    pub(crate) async fn sees_a_healthy_cluster(&self, world: &World) {
+        until("everything is scraped", async || {
+            let up = query(&world.lab, "sum(up)").await;
+            up.as_ref().and_then(|up| up[0]["value"][1].as_str()) == Some(&(PROGRAMS + 1).to_string())
+        })
+        .await;
+        // A rate takes two looks.
+        until("rates are there", async || {
+            let rate = "sum(rate(isp_agent_requests_total[5m]))";
+            query(&world.lab, rate).await.is_some_and(|found| !found.is_empty())
+        })
+        .await;
+        until("the rules have been looked at", async || {
+            let rules = rules(&world.lab).await;
+            !rules.is_empty() && rules.iter().all(|rule| rule["health"] == "ok")
+        })
+        .await;
+        let raised: Vec<Value> =
+            rules(&world.lab).await.into_iter().filter(|rule| rule["state"] != "inactive").collect();
+        assert_eq!(raised, Vec::<Value>::new());
+
+        let mut empty = BTreeSet::new();
+        for asked in questions() {
+            let Some(found) = query(&world.lab, &asked).await else { panic!("{asked} is not understood") };
+            if found.is_empty() {
+                empty.insert(asked);
+            }
+        }
+        empty.retain(|asked| !ONLY_IN_TROUBLE.iter().any(|metric| asked.contains(metric)));
+        assert_eq!(empty, BTreeSet::new());
+    }
+
+    /// An alert has begun, or is over.
+    pub(crate) async fn expect(&self, world: &World, alert: &str, begun: bool) {
+        until(&format!("{alert} {}", if begun { "begins" } else { "ends" }), async || {
+            let rules = rules(&world.lab).await;
+            let rule = rules.iter().find(|rule| rule["name"] == alert);
+            rule.is_some_and(|rule| (rule["state"] != "inactive") == begun)
+        })
+        .await;
+    }
+}
+
+/// Where the pods of a PodMonitor are scraped.
+async fn selected(lab: &Lab, monitor: &Value) -> Vec<String> {
+    let labels = monitor["spec"]["selector"]["matchLabels"].as_object().unwrap();
+    let labels: Vec<String> =
+        labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap())).collect();
+    let namespace = monitor["metadata"]["namespace"].as_str().unwrap();
+    let get = ["get", "pods", "-n", namespace, "-l", &labels.join(","), "-o", "json"];
+    let pods: Value = serde_json::from_str(&lab.kubectl(get).await.unwrap().stdout).unwrap();
+    let port_name = &monitor["spec"]["podMetricsEndpoints"][0]["port"];
+    let running =
+        pods["items"].as_array().unwrap().iter().filter(|pod| {
+            pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
+        });
+    running
+        .flat_map(|pod| {
+            let containers = pod["spec"]["containers"].as_array().unwrap().iter();
+            let ports = containers.filter_map(|container| container["ports"].as_array()).flatten();
+            let named = ports.filter(|port| port["name"] == *port_name);
+            named
+                .map(|port| format!("{}:{}", pod["status"]["podIP"].as_str().unwrap(), port["containerPort"]))
+        })
+        .collect()
+}
+
+/// All that the dashboard asks.
+fn questions() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/monitoring/dashboard.json");
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
+    let questions: Vec<String> = targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect();
+    assert!(questions.len() > 20, "{questions:?}");
+    questions
+}
+
+/// What it answers, if it understands.
+async fn query(lab: &Lab, asked: &str) -> Option<Vec<Value>> {
+    let answer = get(lab, "query", Some(asked)).await?;
+    answer["result"].as_array().cloned()
+}
+
+async fn rules(lab: &Lab) -> Vec<Value> {
+    let answer = get(lab, "rules", None).await.unwrap_or_default();
+    let groups = answer["groups"].as_array().cloned().unwrap_or_default();
+    groups.iter().filter_map(|group| group["rules"].as_array()).flatten().cloned().collect()
+}
+
+async fn get(lab: &Lab, what: &str, query: Option<&str>) -> Option<Value> {
+    let url = format!("http://{ADDRESS}/api/v1/{what}");
+    let query = query.map(|query| format!("query={query}"));
+    let query: Vec<&str> = query.iter().flat_map(|query| ["--data-urlencode", query]).collect();
+    let arguments: Vec<&str> = ["--get", &url].into_iter().chain(query).collect();
+    let answer = lab.curl(&Place::Node(NODE.to_owned()), &arguments).await.unwrap();
+    let answer: Value = serde_json::from_str(&answer.stdout).ok()?;
+    (answer["status"] == "success").then(|| answer["data"].clone())
+}
+
+async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
+    let began = Instant::now();
+    isp_lab::until(DEADLINE, what, is_so).await;
+    println!("{:.1} s until {what}", began.elapsed().as_secs_f64());
+}
