@@ -1,6 +1,6 @@
 //! A table for people.
 
-use super::{Asker, Cell, Outcome, Table, Target};
+use super::{Cell, Outcome, Table, Target};
 use crate::screen::{Screen, Tone};
 
 /// A mark beside colours, which not everybody sees.
@@ -83,12 +83,15 @@ fn words(outcome: &Outcome) -> String {
 /// What changed from one table to the next, a line for each cell that did.
 pub(crate) fn differences(before: &Table, after: &Table) -> Vec<String> {
     let pairs = before.cells.iter().zip(&after.cells);
-    let changed = pairs.filter(|(before, after)| !before.outcome.is_like(&after.outcome));
-    let name = |asker: Asker, target: Target| format!("{asker} to {target}");
+    let changed: Vec<_> = pairs
+        .filter(|(before, after)| !before.outcome.is_like(&after.outcome))
+        .map(|(before, after)| (format!("{} to {}", before.from, before.to), before, after))
+        .collect();
+    let width = changed.iter().map(|(what, ..)| what.len()).max().unwrap_or_default();
     changed
-        .map(|(before, after)| {
-            let what = name(before.from, before.to);
-            format!("  {what:<42} {}  ->  {}", words(&before.outcome), words(&after.outcome))
+        .iter()
+        .map(|(what, before, after)| {
+            format!("  {what:<width$}  {}  ->  {}", words(&before.outcome), words(&after.outcome))
         })
         .collect()
 }

@@ -68,7 +68,7 @@ fn restored_is_as_before() {
     assert_eq!(differences(&before, &after).len(), before.cells.len());
     assert_eq!(
         differences(&before, &after)[0],
-        "  client to external address                 10.244.1.1 at the gateway, 127.0.0.6 at the application, 403  ->  198.51.100.10 at the gateway, 10.244.1.7 at the application, 200"
+        "  client to external address                   10.244.1.1 at the gateway, 127.0.0.6 at the application, 403  ->  198.51.100.10 at the gateway, 10.244.1.7 at the application, 200"
     );
 }
 
