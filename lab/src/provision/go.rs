@@ -181,7 +181,9 @@ impl GoProgram {
 
         let mut build = Command::new("go");
         build
-            .args(["build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags"])
+            .args(["build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false"])
+            // What the linker leaves out need not be made.
+            .args(["-gcflags=all=-dwarf=false", "-ldflags"])
             .arg(format!("-s -w {}", self.linker_flags))
             .arg("-o")
             .args([&partial])
@@ -189,6 +191,10 @@ impl GoProgram {
             .current_dir(module_directory(self.module))
             .env("CGO_ENABLED", "0")
             .env("GOWORK", "off");
+        if env::var_os("GOGC").is_none() {
+            // A compiler does not live long enough for its garbage to matter, but on a small machine.
+            build.env("GOGC", "400").env("GOMEMLIMIT", "2GiB");
+        }
         let started = Instant::now();
         follow(build, self.name, progress)?;
         fs::rename(&partial, &path).map_err(|source| ProvisionError::File { path: path.clone(), source })?;
