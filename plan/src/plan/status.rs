@@ -343,16 +343,12 @@ impl Story<'_, '_> {
         if degraded.holds {
             return no("Degraded", degraded.message.clone());
         }
-        match steps.iter().find(|step| !step.holds) {
-            Some(step) => no(step.reason, step.message.clone()),
-            None => {
-                let services = match self.count(ServiceState::Preserved) {
-                    1 => "1 Service".to_owned(),
-                    several => format!("{several} Services"),
-                };
-                yes("Preserved", format!("the client address arrives at {services}"))
-            }
+        if let Some(step) = steps.iter().find(|step| !step.holds) {
+            return no(step.reason, step.message.clone());
         }
+        let count = self.count(ServiceState::Preserved);
+        let services = if count == 1 { "Service" } else { "Services" };
+        yes("Preserved", format!("the client address arrives at {count} {services}"))
     }
 
     fn progressing(
