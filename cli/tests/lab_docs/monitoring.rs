@@ -44,7 +44,7 @@ impl Drop for Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes what the page's PodMonitor selects, and the agent of its node.
+    /// Scrapes what the page's `PodMonitor` selects, and the agent of its node.
     pub(crate) async fn start(world: &World, monitor: &str) -> Self {
         let monitor: Value = serde_yaml::from_str(monitor).unwrap();
         let pods = selected(&world.lab, &monitor).await;
@@ -79,8 +79,9 @@ impl Prometheus {
     /// Everything is found, no alert is raised, and the dashboard shows something everywhere.
     pub(crate) async fn sees_a_healthy_cluster(&self, world: &World) {
         until("everything is scraped", async || {
-            let up = query(&world.lab, "sum(up)").await;
-            up.as_ref().and_then(|up| up[0]["value"][1].as_str()) == Some(&(PROGRAMS + 1).to_string())
+            // Before its first look it knows of nothing.
+            let up = query(&world.lab, "sum(up)").await.unwrap_or_default();
+            up.first().and_then(|up| up["value"][1].as_str()) == Some(&(PROGRAMS + 1).to_string())
         })
         .await;
         // A rate takes two looks.
@@ -120,7 +121,7 @@ impl Prometheus {
     }
 }
 
-/// Where the pods of a PodMonitor are scraped.
+/// Where the pods of a `PodMonitor` are scraped.
 async fn selected(lab: &Lab, monitor: &Value) -> Vec<String> {
     let labels = monitor["spec"]["selector"]["matchLabels"].as_object().unwrap();
     let labels: Vec<String> =
