@@ -288,7 +288,7 @@ fn build_missing(
     }
     let count = missing.len();
     progress(&format!(
-        "{count} programs are to be built; a machine with two cores takes about 25 minutes for all of them, once"
+        "{count} programs are to be built; a machine with two cores takes about 20 minutes for all of a cluster's, once"
     ));
     for (position, program) in missing.into_iter().enumerate() {
         progress(&format!("building {} {} ({} of {count})", program.name, program.version, position + 1));
