@@ -42,7 +42,8 @@ async fn the_pages_hold_on_a_real_cluster() {
     assert!(told.contains("istio becomes Ready") && told.contains("istio: Ready"), "{told}");
     let prometheus = Prometheus::start(&world, monitor).await;
     prometheus.sees_a_healthy_cluster(&world).await;
-    runbook::holds(&world, operations, &before, prometheus).await;
+    prometheus.tells_of_trouble(&world).await;
+    runbook::holds(&world, operations, &before).await;
 
     world.down(&look_around).await;
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use isp_lab::istio::{GATEWAY, NAMESPACE};
 use isp_lab::{Lab, Place, provision};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -110,8 +111,23 @@ impl Prometheus {
         assert_eq!(empty, BTreeSet::new());
     }
 
+    /// The gateway goes, and comes back; whoever watches is told of both.
+    pub(crate) async fn tells_of_trouble(self, world: &World) {
+        const ALERT: &str = "SourcePreserveServiceUnreachable";
+        let gateway = format!("deployment/{GATEWAY}");
+        let scale = async |replicas: &str| {
+            world.lab.kubectl(["-n", NAMESPACE, "scale", &gateway, replicas]).await.unwrap();
+        };
+        scale("--replicas=0").await;
+        self.expect(world, ALERT, true).await;
+        scale("--replicas=1").await;
+        let ready = ["wait", "--for=condition=Ready", "isp/istio", "--timeout=120s"];
+        world.lab.kubectl(ready).await.unwrap();
+        self.expect(world, ALERT, false).await;
+    }
+
     /// An alert has begun, or is over.
-    pub(crate) async fn expect(&self, world: &World, alert: &str, begun: bool) {
+    async fn expect(&self, world: &World, alert: &str, begun: bool) {
         until(&format!("{alert} {}", if begun { "begins" } else { "ends" }), async || {
             let rules = rules(&world.lab).await;
             let rule = rules.iter().find(|rule| rule["name"] == alert);

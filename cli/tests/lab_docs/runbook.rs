@@ -6,14 +6,13 @@ use isp_lab::docs::Block;
 use serde_json::Value;
 
 use super::before::Before;
-use super::monitoring::Prometheus;
 use super::world::World;
 
 const SYSTEM: &str = "sourcepreserve-system";
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// The object of the sample is there.
-pub(crate) async fn holds(world: &World, page: [Block; 6], before: &Before, prometheus: Prometheus) {
+pub(crate) async fn holds(world: &World, page: [Block; 6], before: &Before) {
     let [install, wave, mark, leader, certificates, uninstall] = page;
     world.run(&install).await;
 
@@ -21,8 +20,7 @@ pub(crate) async fn holds(world: &World, page: [Block; 6], before: &Before, prom
     for part in ["work-1", "work-2", "[pod/proxy-agent-default-"] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    a_mark_is_removed(world, &mark, &prometheus).await;
-    drop(prometheus);
+    a_mark_is_removed(world, &mark).await;
     assert!(world.run(&leader).await.contains("lease.coordination.k8s.io/sourcepreserve-operator"));
     an_authority_is_made_anew(world, &certificates).await;
 
@@ -33,18 +31,14 @@ pub(crate) async fn holds(world: &World, page: [Block; 6], before: &Before, prom
     assert_eq!(left, "");
 }
 
-/// Whoever watches is told of it, too.
-async fn a_mark_is_removed(world: &World, mark: &Block, prometheus: &Prometheus) {
-    const ALERT: &str = "SourcePreserveHandoverFailed";
+async fn a_mark_is_removed(world: &World, mark: &Block) {
     let set = ["annotate", "node", "work-1", "sourcepreserve.io/agent-failed=by a test"];
     world.lab.kubectl(set).await.unwrap();
-    prometheus.expect(world, ALERT, true).await;
     world.run(mark).await;
     let node = world.lab.kubectl(["get", "node", "work-1", "-o", "json"]).await.unwrap().stdout;
     assert!(!node.contains("agent-failed"), "{node}");
     let ready = ["wait", "--for=condition=Ready", "isp/istio", "--timeout=120s"];
     world.lab.kubectl(ready).await.unwrap();
-    prometheus.expect(world, ALERT, false).await;
 }
 
 /// Another Secret comes, and API servers are told to trust what is in it.
