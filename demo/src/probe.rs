@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use isp_lab::{Answer, Lab, Place, Protocol};
+use isp_lab::{Answer, Place, Protocol};
 use tokio::time::{Instant, sleep};
 
 use crate::story::StoryError;
-use crate::table::{Addresses, Asker, Cell, Outcome, Seen, Stage, Table, Target, expected, questions};
+use crate::table::{Asker, Cell, Outcome, Seen, Stage, Table, Target, expected, questions};
 use crate::world::{GUARDED, OPEN, World};
 
 /// kube-proxy and Envoy follow a change within seconds; on a busy machine it takes longer.
@@ -17,11 +17,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Waits until the external address is served, by asking from where nobody counts. A node that does not serve it yet takes the first packet
 /// of a connection for one to be passed on, and for two minutes all that look the same: a client that has asked too early and by
 /// chance uses the same port again finds nobody. If it never comes, the tables tell.
-pub(crate) async fn wait_until_served(lab: &Lab, addresses: &Addresses) -> Result<(), StoryError> {
+pub(crate) async fn wait_until_served(world: &World) -> Result<(), StoryError> {
     let deadline = Instant::now() + PATIENCE;
-    let (address, port) = addresses.target(Target::ExternalAddress);
+    let (address, port) = world.addresses.target(Target::ExternalAddress);
     let question = format!("{address}:{port}{OPEN}");
-    while lab.ask(&Place::Router, Protocol::Http, &question).await?.peer().is_none()
+    while world.lab.ask(&Place::Router, Protocol::Http, &question).await?.peer().is_none()
         && Instant::now() < deadline
     {
         sleep(PAUSE).await;

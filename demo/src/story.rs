@@ -66,6 +66,7 @@ pub(crate) async fn tell(arguments: &Arguments, screen: &Screen) -> Result<bool,
         "1. A cluster: an ingress node, two nodes elsewhere, two clients outside, an external address",
     );
     let mut world = World::up(arguments, screen).await?;
+    probe::wait_until_served(&world).await?;
     screen.heading("2. What each hop sees of its caller");
     let before = show(&world, Stage::Before, screen).await?;
     let steady = Steady::start(&world).await?;

@@ -15,7 +15,6 @@ use serde_json::json;
 
 pub(crate) use self::objects::{GUARDED, OPEN};
 use crate::Arguments;
-use crate::probe;
 use crate::screen::Screen;
 use crate::story::StoryError;
 use crate::table::{Addresses, Asker};
@@ -61,7 +60,6 @@ impl World {
             give_address(&lab).await?;
         }
         let addresses = addresses(&lab, mesh).await?;
-        probe::wait_until_served(&lab, &addresses).await?;
         count_at_the_router(&lab, &addresses).await?;
         Ok(Self { lab, addresses, mesh })
     }
