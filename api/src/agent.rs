@@ -16,6 +16,10 @@ use thiserror::Error;
 
 use crate::names::{AGENT_NAME, AGENT_POOL_LABEL, NAME_LABEL};
 
+mod revision;
+
+pub use revision::{images_of, of_revision};
+
 #[cfg(test)]
 mod tests;
 
@@ -92,7 +96,6 @@ pub fn filter_daemon_set(kube_proxy: &DaemonSet, agent: Agent<'_>) -> Result<Dae
         },
         spec: DaemonSetSpec {
             selector: LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() },
-            update_strategy: spec.update_strategy,
             template: PodTemplateSpec {
                 // None of kube-proxy's own labels: the cluster's DaemonSet would take these pods for its own.
                 metadata: Some(ObjectMeta { labels: Some(labels), annotations, ..ObjectMeta::default() }),
@@ -131,7 +134,8 @@ fn only_on_nodes_of_a_pool(pod: &mut PodSpec) {
     }
 }
 
-fn without_requirement(terms: &mut Vec<NodeSelectorTerm>) {
+/// Terms of a node affinity without the requirement that keeps kube-proxy off nodes with an agent.
+pub fn without_requirement(terms: &mut Vec<NodeSelectorTerm>) {
     for expressions in terms.iter_mut().filter_map(|term| term.match_expressions.as_mut()) {
         expressions.retain(|requirement| requirement.key != AGENT_POOL_LABEL);
     }
@@ -190,20 +194,22 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
             limits: Some([("memory", "64Mi")].map(quantity).into()),
             ..ResourceRequirements::default()
         }),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            capabilities: Some(Capabilities { add: None, drop: Some(vec!["ALL".to_owned()]) }),
-            read_only_root_filesystem: Some(true),
-            run_as_non_root: Some(true),
-            run_as_user: Some(AGENT_USER),
-            run_as_group: Some(AGENT_USER),
-            seccomp_profile: Some(SeccompProfile {
-                type_: "RuntimeDefault".to_owned(),
-                localhost_profile: None,
-            }),
-            ..SecurityContext::default()
-        }),
+        security_context: Some(confined()),
         ..Container::default()
+    }
+}
+
+/// No rights on the node at all.
+fn confined() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities { add: None, drop: Some(vec!["ALL".to_owned()]) }),
+        read_only_root_filesystem: Some(true),
+        run_as_non_root: Some(true),
+        run_as_user: Some(AGENT_USER),
+        run_as_group: Some(AGENT_USER),
+        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), localhost_profile: None }),
+        ..SecurityContext::default()
     }
 }
 

@@ -10,6 +10,12 @@ pub const SERVICE_LABEL: &str = "sourcepreserve.io/preserve";
 /// cluster's own kube-proxy is kept off nodes that carry it.
 pub const AGENT_POOL_LABEL: &str = "sourcepreserve.io/agent-pool";
 
+/// Node label with the revision of the agent that serves the node. The DaemonSet of each revision of a pool selects on it.
+pub const AGENT_REVISION_LABEL: &str = "sourcepreserve.io/agent-revision";
+
+/// Node label with the revision whose images are pulled before the node goes over to it.
+pub const AGENT_IMAGES_LABEL: &str = "sourcepreserve.io/agent-images";
+
 /// The pool of an object that lists none.
 pub const DEFAULT_POOL: &str = "default";
 
@@ -48,6 +54,12 @@ pub const NEXT_SINCE_ANNOTATION: &str = "sourcepreserve.io/next-since";
 
 /// The name of the agents' ServiceAccount and container, and the beginning of their DaemonSets' names.
 pub const AGENT_NAME: &str = "proxy-agent";
+
+/// The name of the pods that pull the agents' images ahead.
+pub const IMAGES_NAME: &str = "proxy-agent-images";
+
+/// On a pool's DaemonSet: the name of the kube-proxy's DaemonSet that it was made from.
+pub const KUBE_PROXY_ANNOTATION: &str = "sourcepreserve.io/kube-proxy";
 
 /// On a Service and on the cluster's kube-proxy: what the fields that were changed were like before, as JSON.
 pub const ORIGINAL_ANNOTATION: &str = "sourcepreserve.io/original";

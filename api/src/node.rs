@@ -44,6 +44,10 @@ pub struct IngressSourceNodeStatus {
     /// The pool that the node belongs to.
     pub pool: String,
 
+    /// The revision of the agent's DaemonSet that the agent was started by.
+    #[serde(default)]
+    pub revision: String,
+
     /// How the agent works.
     pub mode: Mode,
 

@@ -19,8 +19,8 @@ pub use pool::{Mode, NodePool, Pool};
 pub use rollout::{BadMaxUnavailable, MaxUnavailable, OnFailure, Rollout};
 pub use sidecar::{InterceptionMode, Sidecars, Via};
 pub use status::{
-    IngressSourcePreserveStatus, Original, Phase, PoolStatus, ServiceState, ServiceStatus, SidecarStatus,
-    StaleOwner, Summary, TrafficPolicy,
+    IngressSourcePreserveStatus, KubeProxyStatus, LeftOut, Original, Phase, PoolStatus, ServiceState,
+    ServiceStatus, SidecarStatus, StaleOwner, Summary, TrafficPolicy,
 };
 pub use target::{IngressNodes, ServiceTarget};
 
@@ -119,10 +119,11 @@ pub struct IngressSourcePreserveSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_proxy: Option<KubeProxyRef>,
 
-    /// What happens when a Service loses its last ready endpoint on the ingress nodes. `KeepLocal`: nothing, the Service is
-    /// down until one comes back, and no connection ever shows a wrong address. `FallBack`: after 30 seconds the
-    /// policy goes back to `Cluster`, so the Service is up but its clients' address is lost, until an endpoint has been back
-    /// for 30 seconds.
+    /// What happens when a Service loses its last ready endpoint on the ingress nodes. In either case the Service is shown on
+    /// every node at once if it has a ready endpoint on another node. `KeepLocal`: the policy stays `Local`, so only nodes with an
+    /// endpoint answer clients from outside, and no connection shows a wrong address. `FallBack`: after 30 seconds the policy goes back
+    /// to `Cluster`, so every node answers but the clients' address is lost. Both end when an ingress node has had an endpoint for
+    /// 30 seconds.
     #[serde(default)]
     pub when_no_ingress_endpoint: WhenNoIngressEndpoint,
 
@@ -153,5 +154,11 @@ impl IngressSourcePreserve {
     pub fn service_label(&self) -> ServiceLabel {
         let ServiceLabelSpec { key, value } = &self.spec.service_label;
         ServiceLabel { key: key.clone(), value: value.clone().unwrap_or_else(|| self.name_any()) }
+    }
+
+    /// Whether the operator lists the node as one that shows the Services in full.
+    pub fn lists_ingress_node(&self, node: &str) -> bool {
+        let listed = self.status.as_ref().and_then(|status| status.ingress_nodes.as_ref());
+        listed.is_some_and(|listed| listed.iter().any(|name| name == node))
     }
 }

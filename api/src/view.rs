@@ -1,18 +1,20 @@
-//! What one node may see of the preserved Services: a pure function of the node's labels and all objects.
+//! What one node may see of the preserved Services: a pure function of the node's name and labels and of all objects, their status
+//! included.
 //!
 //! The agent enforces it, the operator waits for it, the command line shows it; all three call [`view`].
 //!
 //! The rules
 //! - Without objects a node sees everything.
-//! - On an ingress node of an object the view of that object is `Full`, elsewhere it is what `spec.elsewhere` says. No other
-//!   object has a say in it: the objects of a node add up, so another object never widens a view.
+//! - A node is an ingress node of an object if `spec.ingressNodes` selects it *or* `status.ingressNodes` lists it. There the view of that
+//!   object is `Full`, elsewhere it is what `spec.elsewhere` says. So a node widens its view by itself as soon as it is selected, and
+//!   narrows it only after the operator has taken it off the list. The operator does that when another node serves the Services.
+//! - No other object has a say in it: the objects of a node add up, so another object never widens a view.
 //! - An object that is being deleted still counts. On the way back the policy and the label are undone first, and only then may
 //!   a node see the Service again; the finalizer keeps the object, and with it the view, until that is done.
 //! - Views are carried out by label, so of two objects that mark their Services with the same label only one can have
 //!   its way: the older one stands, the newer one is reported in [`ObjectView::doubt`]. (The operator does not label
 //!   Services of an object in such a conflict.)
-//! - An object whose ingress nodes cannot be told, because its selector cannot be read, has none: a Service that should be
-//!   hidden is never shown. That is reported too. The schema keeps such objects out; they can only be left over from
+//! - An object whose selector cannot be read has no ingress nodes but those that are listed. That is reported too. The schema keeps such objects out; they can only be left over from
 //!   another version of it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +32,7 @@ use crate::{
     age::by_age,
     preserve::{Elsewhere, ServiceLabel},
     selector::BadSelector,
+    validate::NodeIdentity,
 };
 
 #[cfg(test)]
@@ -98,20 +101,20 @@ pub enum Doubt {
         /// The object whose view stands.
         older: String,
     },
-    /// The ingress nodes cannot be told; the node is treated as one elsewhere.
+    /// The ingress nodes cannot be told; the node is treated as one elsewhere, unless it is listed.
     #[error("spec.ingressNodes.selector: {0}")]
     IngressNodesUnknown(#[from] BadSelector),
 }
 
-/// What a node with these labels may see.
+/// What a node may see.
 pub fn view<'a>(
-    node_labels: &BTreeMap<String, String>,
+    node: NodeIdentity<'_>,
     objects: impl IntoIterator<Item = &'a IngressSourcePreserve>,
 ) -> NodeView {
     let mut standing: BTreeMap<ServiceLabel, (View, String)> = BTreeMap::new();
     let mut views = Vec::new();
     for object in by_age(objects) {
-        let mut own = object_view(node_labels, object);
+        let mut own = object_view(node, object);
         if let Some((_, older)) = standing.get(&own.label) {
             own.doubt = Some(Doubt::LabelTaken { label: own.label.clone(), older: older.clone() });
         } else {
@@ -127,12 +130,13 @@ pub fn view<'a>(
     }
 }
 
-fn object_view(node_labels: &BTreeMap<String, String>, object: &IngressSourcePreserve) -> ObjectView {
-    let (view, doubt) = match object.spec.ingress_nodes.contains(node_labels) {
-        Ok(true) => (View::Full, None),
-        Ok(false) => (object.spec.elsewhere.into(), None),
-        Err(bad) => (object.spec.elsewhere.into(), Some(bad.into())),
+fn object_view(node: NodeIdentity<'_>, object: &IngressSourcePreserve) -> ObjectView {
+    let listed = object.lists_ingress_node(node.name);
+    let (ingress, doubt) = match object.spec.ingress_nodes.contains(node.labels) {
+        Ok(selected) => (selected || listed, None),
+        Err(bad) => (listed, Some(bad.into())),
     };
+    let view = if ingress { View::Full } else { object.spec.elsewhere.into() };
     ObjectView {
         object: object.name_any(),
         uid: object.uid().unwrap_or_default(),

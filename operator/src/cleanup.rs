@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use isp_api::IngressSourcePreserve;
 use isp_client::{ClientError, plain};
-use isp_plan::observe::is_pool;
-use isp_plan::{Cluster, Settings};
+use isp_plan::ownership::Owner;
+use isp_plan::{Cluster, Settings, observe};
 use isp_runtime::readiness::Readiness;
 use isp_runtime::shutdown::{Shutdown, SignalError};
 use kube::api::{DeleteParams, Preconditions};
@@ -173,13 +173,13 @@ impl Work {
 /// What tells of a change that is not back yet, a line each.
 fn leftovers(cluster: &Cluster) -> Vec<String> {
     let objects = cluster.objects.keys().map(|name| format!("ingresssourcepreserve/{name}"));
-    let services = cluster.services.iter().filter(|(_, service)| service.record.is_some());
+    let services = cluster.services.iter().filter(|(_, service)| service.owners.iter().any(Owner::is_us));
     let nodes = cluster.nodes.iter().filter(|(_, node)| node.pool.is_some() || node.handover.is_some());
-    let sets = cluster.daemon_sets.iter().filter(|(_, set)| is_pool(set) || set.record.is_some());
+    let sets = observe::made(cluster).map(|(key, _)| key).chain(observe::changed(cluster));
     objects
         .chain(services.map(|(key, _)| format!("service/{key}")))
         .chain(nodes.map(|(name, _)| format!("node/{name}")))
-        .chain(sets.map(|(key, _)| format!("daemonset/{key}")))
+        .chain(sets.map(|key| format!("daemonset/{key}")))
         .chain(cluster.reports.keys().map(|name| format!("ingresssourcenode/{name}")))
         .collect()
 }

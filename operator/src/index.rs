@@ -88,7 +88,7 @@ pub(crate) struct Index {
     kube_proxies: BTreeMap<Key, Followed>,
     admission: admission::Readings,
     /// What reports share.
-    acknowledged: Vec<Arc<BTreeMap<String, i64>>>,
+    acknowledged: Vec<Arc<cluster::Acknowledgements>>,
 }
 
 impl Index {
@@ -169,9 +169,8 @@ impl Index {
             Update::AgentPods(event) => {
                 let others = &self.kube_proxies;
                 let told = told(*event, pod_key, |object| observe::pod(&object));
-                self.agent_pods.take_among(&mut cluster.pods, told, |key, pod| {
-                    !others.contains_key(&Key::new(&*key.namespace, &*pod.daemon_set))
-                })
+                self.agent_pods
+                    .take_among(&mut cluster.pods, told, |_, pod| !others.contains_key(&pod.daemon_set))
             }
             Update::KubeProxyPods(set, event) => {
                 let Some(followed) = self.kube_proxies.get_mut(&set) else { return News::Nothing };
@@ -260,7 +259,7 @@ impl Index {
 
     /// The kube-proxies there are, and what has to be read of each besides its DaemonSet.
     pub(crate) fn sources(&self) -> BTreeMap<Key, KubeProxySource> {
-        observe::kube_proxies(&self.cluster.daemon_sets)
+        observe::kube_proxies(&self.cluster)
     }
 
     /// Waits for the pods and the configuration of a kube-proxy. Pods that are known of it stay until they are read anew.
@@ -271,7 +270,7 @@ impl Index {
     /// A kube-proxy is no more.
     pub(crate) fn forget(&mut self, set: &Key) {
         self.kube_proxies.remove(set);
-        self.cluster.pods.retain(|key, pod| !kube_proxy::is_of(set, key, pod));
+        self.cluster.pods.retain(|_, pod| pod.daemon_set != *set);
         self.gather_configurations();
     }
 

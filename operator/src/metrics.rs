@@ -154,7 +154,14 @@ impl Metrics {
             NodeStep::HandedOver => (Direction::Over, Ending::Done),
             NodeStep::RollBack => (Direction::Over, Ending::Failed),
             NodeStep::HandedBack => (Direction::Back, Ending::Done),
-            NodeStep::HandOver | NodeStep::HandBack | NodeStep::Release => return,
+            NodeStep::GiveUpImages => (Direction::Over, Ending::Failed),
+            NodeStep::PullImages
+            | NodeStep::HandOver
+            | NodeStep::HandBack
+            | NodeStep::Suspect
+            | NodeStep::StopAgent
+            | NodeStep::StartAgent
+            | NodeStep::Release => return,
         };
         self.handovers.get_or_create(&ByHandover { direction, outcome }).inc();
         if let (Ending::Done, Some(age)) = (outcome, age) {

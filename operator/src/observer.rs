@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use futures_util::stream::{BoxStream, SelectAll};
 use futures_util::{Stream, StreamExt};
-use isp_api::names::{AGENT_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, POD_WEBHOOK_CONFIGURATION};
+use isp_api::names::{
+    AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, POD_WEBHOOK_CONFIGURATION,
+};
 use isp_client::{Watched, events, watching};
 use isp_plan::Key;
 use isp_plan::observe::{INJECTED_LABEL, KubeProxySource};
@@ -59,7 +61,7 @@ impl Observer {
         let reports = config().page_size(PAGE_OF_REPORTS);
         updates.push(watch_all((client.clone(), reports), Update::Reports));
         updates.push(watch_all(all(&client), Update::DaemonSets));
-        let agents = config().labels(&format!("{NAME_LABEL}={AGENT_NAME}"));
+        let agents = config().labels(&format!("{NAME_LABEL} in ({AGENT_NAME},{IMAGES_NAME})"));
         updates.push(watch_all((client.clone(), agents), Update::AgentPods));
         let published = config().fields(&format!("metadata.name={OBJECT_WEBHOOK_CONFIGURATION}"));
         updates.push(watch_admission(client.clone(), published, AdmissionUpdate::Published));
@@ -90,12 +92,7 @@ impl Observer {
         let about_daemon_sets = matches!(update, Update::DaemonSets(_));
         let about_objects = matches!(update, Update::Objects(_));
         let news = self.index.take(update);
-        if about_objects && news == News::Facts {
-            self.follow_sidecars();
-        }
-        if about_daemon_sets && news == News::Facts {
-            self.follow_kube_proxies();
-        }
+        self.follow(about_objects, about_daemon_sets, news);
         if self.pending.is_some() && self.index.is_whole() {
             self.pending = None;
         }
@@ -108,13 +105,18 @@ impl Observer {
         let about_objects = matches!(answer, Answer::Object(_));
         let news = self.index.take_answer(answer);
         // Somebody may have changed the object just before; the watch will have nothing new to tell then.
+        self.follow(about_objects, about_daemon_sets, news);
+        news
+    }
+
+    /// What has to be read follows from the objects and the DaemonSets.
+    fn follow(&mut self, about_objects: bool, about_daemon_sets: bool, news: News) {
         if about_objects && news == News::Facts {
             self.follow_sidecars();
         }
-        if about_daemon_sets && news == News::Facts {
+        if (about_objects || about_daemon_sets) && news == News::Facts {
             self.follow_kube_proxies();
         }
-        news
     }
 
     fn follow_kube_proxies(&mut self) {

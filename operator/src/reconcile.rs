@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use isp_plan::action::Resource;
-use isp_plan::{Action, Cluster, Key, Settings, plan};
+use isp_plan::{Action, Cluster, Key, Settings, Waits, plan};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -68,6 +68,8 @@ pub(crate) struct Reconciler {
     to_begin: VecDeque<Action>,
     fresh_until: Instant,
     under_way: FuturesUnordered<BoxFuture<'static, Ended>>,
+    /// What the last plan waited for.
+    waits: Waits,
     /// Whether the last plan left nothing to do or to wait for.
     at_rest: bool,
     /// The kinds of failure that have been complained about since something last worked.
@@ -83,6 +85,7 @@ impl Reconciler {
             to_begin: VecDeque::new(),
             fresh_until: Instant::now(),
             under_way: FuturesUnordered::new(),
+            waits: Waits::new(),
             at_rest: false,
             complained: BTreeSet::new(),
         }
@@ -146,6 +149,7 @@ impl Reconciler {
         self.to_begin.clear();
         self.under_way.clear();
         self.holds = Holds::default();
+        self.waits = Waits::new();
         self.at_rest = false;
         self.pace.hurry();
     }
@@ -163,7 +167,8 @@ impl Reconciler {
             return;
         }
         let time = Timestamp::now();
-        let decided = plan(index.cluster(), &self.parts.settings, time);
+        let decided = plan(index.cluster(), &self.parts.settings, &self.waits, time);
+        self.waits = decided.waits;
         self.parts.metrics.planned(now.elapsed());
         debug!(actions = decided.actions.len(), notices = decided.notices.len(), "planned");
         self.parts.notices.say(decided.notices);

@@ -5,6 +5,7 @@ mod write;
 
 use std::fmt;
 
+use isp_api::names::IMAGES_NAME;
 use isp_api::preserve::{IngressSourcePreserveStatus, ServiceLabel};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::NodeSelectorTerm;
@@ -170,6 +171,8 @@ pub enum ServiceStep {
     Label,
     /// It gets the policy.
     Localise,
+    /// It loses the label, so that every node shows it while no ingress node has an endpoint.
+    Open,
     /// It is written down that it loses the policy while no ingress node has an endpoint.
     FallBack,
     /// The policy is given up, on the way back.
@@ -194,6 +197,10 @@ pub enum Returned {
 pub struct NodeShape {
     /// The pool whose agent it gets.
     pub pool: Option<String>,
+    /// The revision of that agent.
+    pub revision: Option<String>,
+    /// The revision whose images are pulled.
+    pub images: Option<String>,
     /// Whether it is going over, or back.
     pub handover: Option<Handover>,
     /// Why the agent was taken away.
@@ -203,14 +210,24 @@ pub struct NodeShape {
 /// Why a node is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeStep {
-    /// It goes over to the agent.
+    /// The images of its next agent are pulled.
+    PullImages,
+    /// The images could not be pulled.
+    GiveUpImages,
+    /// It goes over to the agent, or to another revision of it.
     HandOver,
     /// It has gone over.
     HandedOver,
     /// It goes back to the cluster's kube-proxy.
     HandBack,
-    /// It goes back because the agent missed its deadline.
+    /// It goes back, to the former revision or to the cluster's kube-proxy, because the agent missed its deadline.
     RollBack,
+    /// Its agent has to be started anew, because another kube-proxy writes rules there.
+    Suspect,
+    /// Its agent is stopped, to be started anew.
+    StopAgent,
+    /// Its agent is started anew.
+    StartAgent,
     /// It has gone back.
     HandedBack,
     /// Nothing of ours stays on it.
@@ -226,6 +243,7 @@ impl Action {
             Self::ShapeService { step, .. } => match step {
                 ServiceStep::Label => "label-service",
                 ServiceStep::Localise => "localise-service",
+                ServiceStep::Open => "open-service",
                 ServiceStep::FallBack => "fall-back-service",
                 ServiceStep::GiveUpPolicy => "give-up-policy",
                 ServiceStep::Release => "release-service",
@@ -234,18 +252,35 @@ impl Action {
             Self::ReturnFields { fields: Returned::Policy, .. } => "return-policy",
             Self::ReturnFields { fields: Returned::Label(_), .. } => "return-label",
             Self::ShapeNode { step, .. } => match step {
+                NodeStep::PullImages => "pull-images",
+                NodeStep::GiveUpImages => "give-up-images",
                 NodeStep::HandOver => "hand-over-node",
                 NodeStep::HandedOver => "handed-over-node",
                 NodeStep::HandBack => "hand-back-node",
                 NodeStep::RollBack => "roll-back-node",
+                NodeStep::Suspect => "suspect-node",
+                NodeStep::StopAgent => "stop-agent",
+                NodeStep::StartAgent => "start-agent",
                 NodeStep::HandedBack => "handed-back-node",
                 NodeStep::Release => "release-node",
             },
             Self::KeepOff { .. } => "keep-kube-proxy-off",
             Self::ReturnTerms { .. } => "return-kube-proxy-affinity",
             Self::ReleaseKubeProxy { .. } => "release-kube-proxy",
-            Self::ApplyPool { .. } => "apply-pool",
-            Self::DeletePool { .. } => "delete-pool",
+            Self::ApplyPool { daemon_set, .. } => {
+                if is_images(daemon_set.metadata.name.as_deref()) {
+                    "apply-images"
+                } else {
+                    "apply-pool"
+                }
+            }
+            Self::DeletePool { daemon_set, .. } => {
+                if is_images(Some(&daemon_set.name)) {
+                    "delete-images"
+                } else {
+                    "delete-pool"
+                }
+            }
             Self::Forget { .. } => "forget-node",
             Self::ApplyAdmission { kind, .. } => match kind {
                 AdmissionKind::Webhook => "apply-pod-webhook",
@@ -289,6 +324,11 @@ impl Action {
             }
         }
     }
+}
+
+/// Whether a DaemonSet of this name pulls images.
+fn is_images(name: Option<&str>) -> bool {
+    name.is_some_and(|name| name.starts_with(IMAGES_NAME))
 }
 
 impl fmt::Display for Action {

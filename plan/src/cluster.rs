@@ -8,6 +8,7 @@ use std::sync::Arc;
 use isp_api::IngressSourcePreserve;
 use isp_api::preserve::TrafficPolicy;
 use isp_api::sidecar::{Labels, Sidecar};
+use isp_api::view::View;
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use serde_json::Value;
 
@@ -58,7 +59,7 @@ pub struct Cluster {
     pub nodes: BTreeMap<String, Node>,
     /// IngressSourceNodes by name.
     pub reports: BTreeMap<String, Report>,
-    /// DaemonSets that run kube-proxy or are a pool's.
+    /// DaemonSets that run kube-proxy, or that the operator made.
     pub daemon_sets: BTreeMap<Key, DaemonSet>,
     /// Pods of those DaemonSets.
     pub pods: BTreeMap<Key, Pod>,
@@ -165,12 +166,29 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// Whether its kubelet says that it is ready.
     pub ready: bool,
+    /// Its taints.
+    pub taints: Vec<Taint>,
     /// The pool whose agent it was given by the operator. A label that somebody else put there is nobody's pool.
     pub pool: Option<String>,
+    /// The revision of that agent, by the same rule.
+    pub revision: Option<String>,
+    /// The revision whose images are being pulled, by the same rule.
+    pub images: Option<String>,
     /// Whether it is going over to the agent, or back.
     pub handover: Option<Handover>,
     /// Why the agent was taken away again.
     pub failure: Option<Failure>,
+}
+
+/// A taint of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// What it does: `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
 }
 
 /// What the agent of a node reports.
@@ -180,10 +198,24 @@ pub struct Report {
     pub identity: Identity,
     /// The pool that the agent thinks it is in.
     pub pool: String,
+    /// The revision that the agent was started by.
+    pub revision: String,
     /// Whether kube-proxy reads through the agent at present.
     pub connected: bool,
-    /// By UID of the object: its generation that kube-proxy works with. Shared by all nodes that report the same.
-    pub acknowledged: Arc<BTreeMap<String, i64>>,
+    /// By UID of the object. Shared by all nodes that report the same.
+    pub acknowledged: Arc<Acknowledgements>,
+}
+
+/// What a node works with, by the UID of the object.
+pub type Acknowledgements = BTreeMap<String, Acknowledged>;
+
+/// What kube-proxy works with on a node, as far as one object is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// The generation of the object.
+    pub generation: i64,
+    /// What the node sees of its Services.
+    pub view: View,
 }
 
 /// A DaemonSet.
@@ -195,17 +227,38 @@ pub struct DaemonSet {
     pub object: DaemonSetObject,
     /// Who owns its required node affinity.
     pub owners: Vec<Owner>,
-    /// Whether `kubectl apply` was last given a required node affinity.
-    pub affinity_applied: bool,
+    /// Whether the operator made it: a pool's, or one that pulls images. The label alone, which anybody can set, does not tell.
+    pub made: bool,
+    /// Who wrote it last, besides the operator.
+    pub last_writer: Option<String>,
     /// What was written down on it.
     pub record: Option<AffinityRecord>,
+}
+
+/// What a pod of a DaemonSet that the operator made is there for. A pod with such labels need not be the operator's: its DaemonSet tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodRole {
+    /// It is an agent.
+    Agent {
+        /// Of this pool.
+        pool: String,
+        /// In this revision.
+        revision: String,
+    },
+    /// It pulls the images of a revision.
+    Images {
+        /// Which one.
+        revision: String,
+    },
 }
 
 /// A pod of one of those DaemonSets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// The DaemonSet that made it.
-    pub daemon_set: String,
+    pub daemon_set: Key,
+    /// Which of ours it is, by its labels.
+    pub role: Option<PodRole>,
     /// Where it runs.
     pub node: String,
     /// Whether all its containers are ready and it is not being deleted.

@@ -7,6 +7,7 @@
 //! | [`record`] | what is written down on objects, so that nothing is lost with a status or a process |
 //! | [`ownership`] | who has declared a field, and who merely happens to own it |
 //! | [`action`] | one kind of action for each kind of write, and the request that carries it out |
+//! | [`waits`] | how long something has lasted, by one clock |
 //! | [`plan`](mod@plan) | all order, all interlocks, all conflict rules |
 //! | [`simulate`] | what would come of it, on a cluster that does as it is told |
 //!
@@ -18,10 +19,13 @@ pub mod action;
 pub mod cluster;
 pub mod observe;
 pub mod ownership;
+mod placement;
 pub mod plan;
 pub mod record;
 pub mod simulate;
+pub mod waits;
 
 pub use action::Action;
 pub use cluster::{Cluster, Key};
 pub use plan::{Plan, Settings, plan};
+pub use waits::Waits;

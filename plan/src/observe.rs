@@ -9,8 +9,9 @@ use std::sync::Arc;
 use isp_api::IngressSourceNode;
 use isp_api::agent::runs_kube_proxy;
 use isp_api::names::{
-    AGENT_NAME, AGENT_POOL_LABEL, FAILURE_ANNOTATION, HANDOVER_ANNOTATION, INTERCEPTION_MODE_ANNOTATION,
-    NAME_LABEL, ORIGINAL_ANNOTATION,
+    AGENT_IMAGES_LABEL, AGENT_NAME, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FAILURE_ANNOTATION,
+    HANDOVER_ANNOTATION, IMAGES_NAME, INTERCEPTION_MODE_ANNOTATION, NAME_LABEL, OPERATOR_FIELD_MANAGER,
+    ORIGINAL_ANNOTATION,
 };
 use isp_api::preserve::TrafficPolicy;
 use isp_api::sidecar::{PROXY_CONFIG_ANNOTATION, Sidecar};
@@ -25,9 +26,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use self::kube_proxy::{KubeProxySource, NoKubeProxy, flag, kube_proxies, kube_proxy, mounted_file};
+pub(crate) use self::kube_proxy::{HOME, recognised};
+pub use self::kube_proxy::{
+    KubeProxySource, NoKubeProxy, changed, flag, kube_proxies, kube_proxy, made, mounted_file,
+};
 use crate::cluster::{
-    DaemonSet, Identity, Key, LastApplied, Node, Pod, Report, Service, SidecarPod, Written,
+    Acknowledged, Acknowledgements, DaemonSet, Identity, Key, LastApplied, Node, Pod, PodRole, Report,
+    Service, SidecarPod, Taint, Written,
 };
 use crate::ownership::{last_applied, owners};
 
@@ -116,27 +121,42 @@ pub fn node(object: &NodeObject) -> Node {
         .flatten()
         .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let labels = metadata.labels.clone().unwrap_or_default();
-    let ours = owners(metadata.managed_fields.as_ref(), &["-"])
-        .iter()
-        .any(|owner| owner.is_us() && owner.labels.contains(AGENT_POOL_LABEL));
+    let owners = owners(metadata.managed_fields.as_ref(), &["-"]);
+    let ours = |key: &str| {
+        let owned = owners.iter().any(|owner| owner.is_us() && owner.labels.contains(key));
+        labels.get(key).filter(|_| owned).cloned()
+    };
+    // What is not the operator's could not be taken off again by it.
+    let own_annotation =
+        |key: &str| owners.iter().any(|owner| owner.is_us() && owner.annotations.contains(key));
+    let taints = object.spec.as_ref().and_then(|spec| spec.taints.as_ref()).into_iter().flatten();
     Node {
         identity: identity(metadata),
         ready,
-        pool: labels.get(AGENT_POOL_LABEL).filter(|_| ours).cloned(),
+        taints: taints
+            .map(|taint| Taint {
+                key: taint.key.clone(),
+                value: taint.value.clone().unwrap_or_default(),
+                effect: taint.effect.clone(),
+            })
+            .collect(),
+        pool: ours(AGENT_POOL_LABEL),
+        revision: ours(AGENT_REVISION_LABEL),
+        images: ours(AGENT_IMAGES_LABEL),
         labels,
-        handover: annotation(metadata, HANDOVER_ANNOTATION),
-        failure: annotation(metadata, FAILURE_ANNOTATION),
+        handover: annotation(metadata, HANDOVER_ANNOTATION).filter(|_| own_annotation(HANDOVER_ANNOTATION)),
+        failure: annotation(metadata, FAILURE_ANNOTATION).filter(|_| own_annotation(FAILURE_ANNOTATION)),
     }
 }
 
 /// What the agent of a node reports. Nodes that report the same share it through `known`.
-pub fn report(object: &IngressSourceNode, known: &mut Vec<Arc<BTreeMap<String, i64>>>) -> Report {
+pub fn report(object: &IngressSourceNode, known: &mut Vec<Arc<Acknowledgements>>) -> Report {
     let status = object.status.as_ref();
     let views = status.into_iter().flat_map(|status| &status.views);
     // What the kernel has visibly not followed yet is not acknowledged; where it cannot be seen, the agent's word counts.
-    let acknowledged: BTreeMap<String, i64> = views
+    let acknowledged: Acknowledgements = views
         .filter(|view| view.relisted && view.programmed != Some(false))
-        .map(|view| (view.uid.clone(), view.generation))
+        .map(|view| (view.uid.clone(), Acknowledged { generation: view.generation, view: view.view }))
         .collect();
     known.retain(|known| Arc::strong_count(known) > 1);
     let shared = known.iter().find(|known| ***known == acknowledged).cloned();
@@ -148,6 +168,7 @@ pub fn report(object: &IngressSourceNode, known: &mut Vec<Arc<BTreeMap<String, i
     Report {
         identity: identity(&object.metadata),
         pool: status.map(|status| status.pool.clone()).unwrap_or_default(),
+        revision: status.map(|status| status.revision.clone()).unwrap_or_default(),
         connected: status.is_some_and(|status| status.proxy_connected),
         acknowledged,
     }
@@ -155,18 +176,18 @@ pub fn report(object: &IngressSourceNode, known: &mut Vec<Arc<BTreeMap<String, i
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// A DaemonSet, if it runs kube-proxy or is a pool's.
+/// A DaemonSet, if it runs kube-proxy or is one that the operator made.
 pub fn daemon_set(object: &DaemonSetObject) -> Option<DaemonSet> {
     let metadata = &object.metadata;
-    let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
-    let agents = label(NAME_LABEL).is_some_and(|name| name == AGENT_NAME);
     let pod = object.spec.template.spec.as_ref()?;
-    if !agents && !pod.containers.iter().any(runs_kube_proxy) {
-        return None;
-    }
     let required = format!("f:{REQUIRED}");
     let path = ["f:spec", "f:template", "f:spec", "f:affinity", "f:nodeAffinity", required.as_str()];
-    let applied = last_applied(metadata.annotations.as_ref()).unwrap_or_default();
+    let owners = owners(metadata.managed_fields.as_ref(), &path);
+    let made = role(metadata).is_some_and(|role| metadata.name.as_ref() == Some(&name_of(&role, metadata)))
+        && owners.iter().any(|owner| owner.is_us() && owner.labels.contains(NAME_LABEL));
+    if !made && !pod.containers.iter().any(runs_kube_proxy) {
+        return None;
+    }
     let mut slim = object.clone();
     slim.metadata.managed_fields = None;
     if let Some(annotations) = &mut slim.metadata.annotations {
@@ -174,19 +195,44 @@ pub fn daemon_set(object: &DaemonSetObject) -> Option<DaemonSet> {
     }
     Some(DaemonSet {
         identity: identity(metadata),
-        owners: owners(metadata.managed_fields.as_ref(), &path),
-        affinity_applied: applied
-            .pointer(&format!("/spec/template/spec/affinity/nodeAffinity/{REQUIRED}"))
-            .is_some(),
+        owners,
+        made,
+        last_writer: last_writer(metadata),
         record: annotation(metadata, ORIGINAL_ANNOTATION),
         object: slim,
     })
 }
 
-/// Whether a DaemonSet is a pool's.
-pub fn is_pool(set: &DaemonSet) -> bool {
-    let labels = set.object.metadata.labels.as_ref();
-    labels.and_then(|labels| labels.get(NAME_LABEL)).is_some_and(|name| name == AGENT_NAME)
+/// Who wrote an object last, besides the operator and those who write its status.
+fn last_writer(metadata: &ObjectMeta) -> Option<String> {
+    let entries = metadata.managed_fields.iter().flatten();
+    let others = entries.filter(|entry| {
+        entry.subresource.is_none() && entry.manager.as_deref() != Some(OPERATOR_FIELD_MANAGER)
+    });
+    others.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))?.manager.clone()
+}
+
+/// What a DaemonSet of ours, or a pod of it, is there for, by its labels.
+pub fn role(metadata: &ObjectMeta) -> Option<PodRole> {
+    let labels = metadata.labels.as_ref()?;
+    let revision = labels.get(AGENT_REVISION_LABEL)?.clone();
+    let pool = labels.get(AGENT_POOL_LABEL)?.clone();
+    match labels.get(NAME_LABEL).map(String::as_str) {
+        Some(AGENT_NAME) => Some(PodRole::Agent { pool, revision }),
+        Some(IMAGES_NAME) => Some(PodRole::Images { revision }),
+        _ => None,
+    }
+}
+
+/// The name of a DaemonSet with this role.
+fn name_of(role: &PodRole, metadata: &ObjectMeta) -> String {
+    match role {
+        PodRole::Agent { pool, revision } => format!("{AGENT_NAME}-{pool}-{revision}"),
+        PodRole::Images { revision } => {
+            let pool = metadata.labels.as_ref().and_then(|labels| labels.get(AGENT_POOL_LABEL));
+            format!("{IMAGES_NAME}-{}-{revision}", pool.map(String::as_str).unwrap_or_default())
+        }
+    }
 }
 
 /// A pod of a DaemonSet.
@@ -203,7 +249,8 @@ pub fn pod(object: &PodObject) -> Option<Pod> {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let mut containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
     Some(Pod {
-        daemon_set: owner.name.clone(),
+        daemon_set: Key::new(object.metadata.namespace.clone().unwrap_or_default(), owner.name.clone()),
+        role: role(&object.metadata),
         node: object.spec.as_ref()?.node_name.clone()?,
         ready: ready && !deleting,
         trouble: containers.find_map(trouble),

@@ -10,7 +10,7 @@ use isp_api::preserve::TrafficPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::Value;
 
-use crate::cluster::{DaemonSet, Service};
+use crate::cluster::Service;
 
 /// One manager, and which of the fields that matter here it owns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Owner {
     pub field: bool,
     /// The keys of the labels that it owns.
     pub labels: BTreeSet<String>,
+    /// The keys of the annotations that it owns, of the operator itself.
+    pub annotations: BTreeSet<String>,
 }
 
 impl Owner {
@@ -36,17 +38,20 @@ impl Owner {
 pub fn owners(managed: Option<&Vec<ManagedFieldsEntry>>, path: &[&str]) -> Vec<Owner> {
     let entry = |entry: &ManagedFieldsEntry| {
         let fields = &entry.fields_v1.as_ref()?.0;
-        let labels = fields.pointer("/f:metadata/f:labels").and_then(Value::as_object);
-        let owner = Owner {
+        let keys = |of: &str| {
+            let fields = fields.pointer(of).and_then(Value::as_object).into_iter().flatten();
+            fields.filter_map(|(key, _)| key.strip_prefix("f:").map(str::to_owned)).collect::<BTreeSet<_>>()
+        };
+        let mut owner = Owner {
             manager: entry.manager.clone().unwrap_or_default(),
             applies: entry.operation.as_deref() == Some("Apply"),
             field: path.iter().try_fold(fields, |fields, name| fields.get(*name)).is_some(),
-            labels: labels
-                .into_iter()
-                .flat_map(|labels| labels.keys())
-                .filter_map(|key| key.strip_prefix("f:").map(str::to_owned))
-                .collect(),
+            labels: keys("/f:metadata/f:labels"),
+            annotations: BTreeSet::new(),
         };
+        if owner.is_us() {
+            owner.annotations = keys("/f:metadata/f:annotations");
+        }
         (owner.field || !owner.labels.is_empty() || owner.is_us()).then_some(owner)
     };
     managed.into_iter().flatten().filter_map(entry).collect()
@@ -96,21 +101,6 @@ pub fn label_declared(service: &Service, key: &str, value: &str) -> Option<Decla
     }
     let applied = service.last_applied.labels.get(key).filter(|applied| *applied != value)?;
     Some(declared(KUBECTL_APPLY.to_owned(), applied))
-}
-
-/// Who has declared a required node affinity on the cluster's kube-proxy, which would have to be changed.
-pub fn affinity_declared(kube_proxy: &DaemonSet) -> Option<Declared> {
-    let declared = |manager: String| Declared {
-        manager,
-        field: "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
-            .to_owned(),
-        value: "terms of its own".to_owned(),
-    };
-    let applied = foreign(&kube_proxy.owners).find(|owner| owner.applies && owner.field);
-    match applied {
-        Some(owner) => Some(declared(owner.manager.clone())),
-        None => kube_proxy.affinity_applied.then(|| declared(KUBECTL_APPLY.to_owned())),
-    }
 }
 
 /// Who owns the field without having declared it, and can be given it back by a plain update.

@@ -3,6 +3,7 @@
 //! | file | decides |
 //! |---|---|
 //! | `scene` | which object has a say in what: the Services it may change, the nodes that are elsewhere for it |
+//! | `ingress` | which nodes show an object's Services in full, so that the last way in is never closed |
 //! | `checks` | step 1: what keeps an object from being begun |
 //! | `kube_proxy` | which DaemonSet is the cluster's kube-proxy, and what keeps it off nodes with an agent |
 //! | `pools` | the agents' DaemonSets |
@@ -13,13 +14,16 @@
 //!
 //! The interlocks, each in one place
 //! - nothing is changed for an object that is not held by its finalizer: `Object::may_begin`, `Object::held`
-//! - no node goes over before kube-proxy is kept off nodes with an agent and the pool's DaemonSet is there: `rollout`
+//! - no node goes over before kube-proxy is kept off nodes with an agent, the DaemonSet of the revision is there, and the revision's images are
+//!   on the node: `rollout`
+//! - no node that is the last to serve a Service is handed over, and none hides it: `ingress`
 //! - no Service gets the label, and none the policy, before every node elsewhere has acknowledged the object's generation; none
 //!   without a ready endpoint on an ingress node: `services::advance`
 //! - no agent is taken away while a Service of an object that needs it is still changed: `Scene::needs_agent`
 //! - the finalizer goes last: `finish`
 
 mod checks;
+mod ingress;
 mod kube_proxy;
 mod pools;
 mod rollout;
@@ -35,6 +39,7 @@ use self::rollout::Rollout;
 use self::scene::{Going, Scene};
 use crate::action::Action;
 use crate::cluster::{Cluster, Key};
+use crate::waits::Waits;
 
 pub use self::sidecars::remedy;
 
@@ -61,6 +66,8 @@ pub struct Plan {
     pub notices: Vec<Notice>,
     /// When to look again even if nothing has changed.
     pub wake: Option<Timestamp>,
+    /// What is waited for, for the next plan.
+    pub waits: Waits,
 }
 
 impl Plan {
@@ -102,8 +109,8 @@ pub enum About {
 }
 
 /// What is to be done next, and what is to be said.
-pub fn plan(cluster: &Cluster, settings: &Settings, now: Timestamp) -> Plan {
-    let scene = Scene::new(cluster, settings, now);
+pub fn plan(cluster: &Cluster, settings: &Settings, waits: &Waits, now: Timestamp) -> Plan {
+    let scene = Scene::new(cluster, settings, waits, now);
     let mut plan = Plan::default();
     let pools = Pools::new(&scene);
     let rollout = Rollout::new(&scene, &pools, &mut plan);
@@ -113,6 +120,7 @@ pub fn plan(cluster: &Cluster, settings: &Settings, now: Timestamp) -> Plan {
     sidecars::plan(&scene, &mut plan);
     finalizers(&scene, &pools, &rollout, &mut plan);
     status::plan(&scene, &pools, &rollout, &services, &mut plan);
+    plan.waits = scene.clock.into_waits();
     plan
 }
 

@@ -31,6 +31,9 @@ pub struct ServiceRecord {
     /// How often the policy was set to Local.
     #[serde(default)]
     pub localised: u32,
+    /// Whether the label was taken off, so that every node shows it, because no ingress node has an endpoint.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub opened: bool,
     /// Whether the policy is back to Cluster because no ingress node has an endpoint.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fell_back: bool,
@@ -70,17 +73,30 @@ pub struct AffinityRecord {
 pub struct Handover {
     /// The pool.
     pub pool: String,
-    /// When it began.
+    /// When it began, for people to read. Nothing is decided by it: the clock was that of the operator who wrote it.
     pub started: Timestamp,
+    /// The revision that the node comes from, to which it can go back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Whether the agent has to be started anew, because another kube-proxy wrote rules on the node.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub restart: bool,
 }
 
-/// On a node whose agent missed its deadline and was taken away again.
+impl Handover {
+    /// One that begins now.
+    pub fn new(pool: impl Into<String>, started: Timestamp) -> Self {
+        Self { pool: pool.into(), started, from: None, restart: false }
+    }
+}
+
+/// On a node whose agent missed its deadline and was taken away again, or whose images could not be pulled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
     /// The pool.
     pub pool: String,
-    /// A digest of the pool's settings. With others it is worth another try.
+    /// The revision that failed. Another is worth another try.
     pub revision: String,
     /// What was wrong.
     pub reason: String,

@@ -5,20 +5,20 @@
 //! |---|---|
 //! | `writes` | the API server does with the operator's writes, as far as the facts show |
 //! | `controllers` | the DaemonSet controller, the kubelets and the agents do, all of it at once |
-//! | `placement` | the scheduler does: on which nodes a DaemonSet's pods run |
 //!
 //! What it leaves out
 //! - Time: a write, a pod and an acknowledgement take none. Only what the plan itself waits for passes the time.
 //! - Failure, unless it is told of: images are there, pods become ready on ready nodes, agents acknowledge what there is, and no
 //!   write is refused except for having been decided on another state of its object.
 //! - Everybody else: nobody puts anything back, pods of applications stay where they are, no node comes or goes.
-//! - Taints and resources: a DaemonSet's pods run wherever its node selector and its required node affinity admit them.
+//! - Resources: a DaemonSet's pods run wherever its node selector, its required node affinity and its tolerations admit them.
 //! - Pods of a former template: a changed DaemonSet has replaced them at once.
+//! - What the kernel holds: rules that another kube-proxy has left are not there.
 
 mod controllers;
-mod placement;
 mod writes;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -27,9 +27,10 @@ use thiserror::Error;
 use crate::action::Action;
 use crate::cluster::{Cluster, Identity};
 use crate::plan::{Plan, Settings, plan};
+use crate::waits::Waits;
 
 #[cfg(test)]
-pub(crate) use self::writes::write_policy;
+pub(crate) use self::writes::{set_terms, write_policy};
 
 #[cfg(test)]
 mod tests;
@@ -46,8 +47,12 @@ pub struct Simulation {
     pub now: Timestamp,
     /// Nodes on which no agent starts, and why.
     pub broken: BTreeMap<String, String>,
+    /// Nodes on which the agents' images cannot be pulled, and why.
+    pub unpullable: BTreeMap<String, String>,
     /// Nodes on which the cluster's kube-proxy does not end.
     pub lingering: BTreeSet<String>,
+    /// What the last plan waited for.
+    pub(crate) waits: RefCell<Waits>,
     /// What versions and UIDs are counted by.
     pub(crate) counter: u64,
 }
@@ -67,12 +72,24 @@ impl Simulation {
     pub fn new(cluster: Cluster, settings: Settings, now: Timestamp) -> Self {
         // No version that the real API server has given is given again.
         let counter = now.as_microsecond().unsigned_abs();
-        Self { cluster, settings, now, broken: BTreeMap::new(), lingering: BTreeSet::new(), counter }
+        Self {
+            cluster,
+            settings,
+            now,
+            broken: BTreeMap::new(),
+            unpullable: BTreeMap::new(),
+            lingering: BTreeSet::new(),
+            waits: RefCell::default(),
+            counter,
+        }
     }
 
     /// What is to be done now.
     pub fn plan(&self) -> Plan {
-        plan(&self.cluster, &self.settings, self.now)
+        let before = self.waits.take();
+        let plan = plan(&self.cluster, &self.settings, &before, self.now);
+        self.waits.replace(plan.waits.clone());
+        plan
     }
 
     /// Plans and carries out, with the controllers in between, until nothing is left to do or to wait for. `each` is told of every

@@ -36,6 +36,9 @@ pub struct FilterArgs {
     /// The pool that the node belongs to.
     #[arg(long, env = "AGENT_POOL", default_value = isp_api::names::DEFAULT_POOL)]
     pool: String,
+    /// The revision of the pool's DaemonSet that started this agent.
+    #[arg(long, env = "AGENT_REVISION", default_value = "")]
+    revision: String,
     /// kube-proxy's own kubeconfig, as the cluster has it: it says where the API server is.
     #[arg(long, default_value = "/var/lib/kube-proxy/kubeconfig.conf")]
     kube_proxy_kubeconfig: PathBuf,
@@ -117,11 +120,19 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
         client,
         node: arguments.node_name,
         pool: arguments.pool,
+        revision: arguments.revision,
         kube_proxy_metrics: arguments.kube_proxy_metrics,
         state: state.clone(),
     };
     program.spawn_endless("report", reporter.run());
     program.spawn_endless("readiness", become_ready(state, view_known, proxy_connected));
+    Ok(program.finish(GRACE).await?)
+}
+
+/// Does nothing until a signal ends it.
+pub async fn hold() -> Result<(), FilterError> {
+    let program = Program::start()?;
+    program.shutdown().requested().await;
     Ok(program.finish(GRACE).await?)
 }
 

@@ -20,4 +20,4 @@ mod upstream;
 mod view_source;
 mod wire;
 
-pub use filter::{FilterArgs, FilterError, run as filter};
+pub use filter::{FilterArgs, FilterError, hold, run as filter};

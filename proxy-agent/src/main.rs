@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use isp_proxy_agent::{FilterArgs, filter};
+use isp_proxy_agent::{FilterArgs, filter, hold};
 use isp_runtime::telemetry::LogArgs;
 
 /// The agent of a node outside the ingress pool.
@@ -20,6 +20,8 @@ struct Cli {
 enum Mode {
     /// Stand between the node's stock kube-proxy and the API server, and narrow what it sees.
     Filter(FilterArgs),
+    /// Do nothing until a signal comes. A pod that holds this image on a node runs it.
+    Hold,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -29,8 +31,11 @@ async fn main() -> ExitCode {
         eprintln!("error: {error}");
         return ExitCode::FAILURE;
     }
-    let Mode::Filter(arguments) = cli.mode;
-    match filter(arguments).await {
+    let ended = match cli.mode {
+        Mode::Filter(arguments) => filter(arguments).await,
+        Mode::Hold => hold().await,
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(%error, "the agent ends");

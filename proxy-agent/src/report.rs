@@ -36,6 +36,7 @@ pub(crate) struct Reporter {
     pub(crate) client: Client,
     pub(crate) node: String,
     pub(crate) pool: String,
+    pub(crate) revision: String,
     pub(crate) kube_proxy_metrics: SocketAddr,
     pub(crate) state: Arc<State>,
 }
@@ -69,7 +70,8 @@ impl Reporter {
             let mut wait = look_again(had.is_some(), followed);
             if written.as_ref().is_none_or(|(before, _)| *before != facts) {
                 let before = written.as_ref().map(|(_, status)| status);
-                let status = status(&self.pool, &facts, before, Timestamp::now());
+                let mut status = status(&self.pool, &facts, before, Timestamp::now());
+                status.revision.clone_from(&self.revision);
                 match timeout(PATIENCE, self.write(&status)).await {
                     Ok(Ok(())) => written = Some((facts, status)),
                     Ok(Err(error)) => {
@@ -184,6 +186,7 @@ fn status(
     };
     IngressSourceNodeStatus {
         pool: pool.to_owned(),
+        revision: String::new(),
         mode: Mode::Filter,
         views: facts.views.clone(),
         proxy_connected: facts.proxy_connected,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use isp_api::IngressSourcePreserve;
+use isp_api::validate::NodeIdentity;
 use isp_api::view::view;
 use k8s_openapi::api::core::v1::Node;
 use kube::runtime::watcher::{self, Event};
@@ -33,7 +34,7 @@ pub(crate) async fn follow(client: Client, node: String, state: Arc<State>, metr
         // A node that is not there yet has no labels, so it is nobody's ingress node.
         let labels = nodes.get(&node).map(|node| node.labels().clone()).unwrap_or_default();
         let before = state.current().map(|current| current.epoch);
-        state.publish(view(&labels, objects.values()));
+        state.publish(view(NodeIdentity { name: &node, labels: &labels }, objects.values()));
         let after = state.current();
         if after.as_ref().map(|current| current.epoch) != before {
             metrics.view_changed();

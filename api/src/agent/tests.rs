@@ -112,7 +112,7 @@ fn the_example_in_the_manifests_is_up_to_date() {
         pool: "default",
         kubeconfig: "/var/lib/kube-proxy/kubeconfig.conf",
     };
-    let set = filter_daemon_set(&kube_proxy(&json!({})), agent).unwrap();
+    let set = of_revision(filter_daemon_set(&kube_proxy(&json!({})), agent).unwrap(), "0123456789");
     let yaml = serde_yaml::to_string(&set).unwrap();
     let text = format!(
         "# What the operator makes of kubeadm's kube-proxy for the pool `default`; an example, to look at.\n{yaml}"

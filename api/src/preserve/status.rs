@@ -21,6 +21,13 @@ pub struct IngressSourcePreserveStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
 
+    /// The nodes that show the Services in full: those that `spec.ingressNodes` selects, and those that were selected before and are still
+    /// the last that serve one of the Services. An agent hides nothing on a node that is listed here. Unset until the checks have
+    /// passed for the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub ingress_nodes: Option<Vec<String>>,
+
     /// `Ready`, `Progressing`, `Degraded`, `Conflict`, and one condition for each step on the way: `Checked`,
     /// `AgentsReady`, `Labelled`, `Acknowledged`, `LocalPolicySet`. With `spec.sidecars` also `SidecarsConsistent`, for which `Ready`
     /// does not wait.
@@ -38,9 +45,44 @@ pub struct IngressSourcePreserveStatus {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub node_pools: Vec<PoolStatus>,
 
+    /// Nodes that get no agent because the cluster's kube-proxy does not run there: Windows nodes, virtual kubelets, and whatever else
+    /// its DaemonSet does not target. Nothing waits for them. Unset where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+
+    /// How often kube-proxy's DaemonSet had to be kept off the nodes with an agent. Unset until that was done once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kube_proxy: Option<KubeProxyStatus>,
+
     /// The pods that `spec.sidecars` selects. Unset while it selects nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sidecars: Option<SidecarStatus>,
+}
+
+/// Nodes on which the cluster's kube-proxy does not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOut {
+    /// How many there are.
+    pub count: u32,
+    /// Their names, at most 20 of them.
+    #[schemars(length(max = 20))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub nodes: Vec<String>,
+}
+
+/// How often kube-proxy's DaemonSet had to be kept off the nodes with an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeProxyStatus {
+    /// The namespace of the DaemonSet.
+    pub namespace: String,
+    /// The name of the DaemonSet.
+    pub daemon_set: String,
+    /// How often its node affinity was set. It is counted anew after it has stayed for ten minutes, and when the object changes.
+    pub kept_off: u32,
+    /// The generation of the DaemonSet on which it was set last.
+    pub generation: i64,
 }
 
 /// The conditions in one word.
@@ -116,7 +158,9 @@ pub enum ServiceState {
     Labelled,
     /// It carries the label and its policy is `Local`.
     Preserved,
-    /// Its policy is back to `Cluster` until an ingress node has an endpoint again.
+    /// It is shown on every node, its policy is still `Local`: no ingress node has an endpoint, another node has one.
+    Open,
+    /// It is shown on every node and its policy is back to `Cluster`, until an ingress node has an endpoint again.
     FellBack,
     /// Somebody else claims it or one of its fields.
     Conflict,
@@ -159,6 +203,9 @@ pub struct PoolStatus {
     pub ready: u32,
     /// Nodes whose agent missed its deadline.
     pub failed: u32,
+    /// Nodes that have the agent of the current revision: of the operator's present image and kube-proxy's present template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<u32>,
 }
 
 /// The pods that `spec.sidecars` selects.

@@ -23,6 +23,10 @@ fn node(role: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("role".to_owned(), role.to_owned())])
 }
 
+fn on(labels: &BTreeMap<String, String>) -> NodeIdentity<'_> {
+    NodeIdentity { name: "n", labels }
+}
+
 fn narrowed(view: &NodeView) -> Vec<String> {
     view.narrowing.iter().map(|(label, view)| format!("{label} {view:?}")).collect()
 }
@@ -95,7 +99,7 @@ fn the_table_of_cases() {
         ),
     ];
     for (case, objects, labels, expected) in cases {
-        assert_eq!(narrowed(&view(&labels, &objects)), expected, "{case}");
+        assert_eq!(narrowed(&view(on(&labels), &objects)), expected, "{case}");
     }
 }
 
@@ -104,8 +108,8 @@ fn an_object_that_is_being_deleted_still_narrows() {
     let mut leaving = object("x", 1, EDGE);
     leaving.metadata.deletion_timestamp = leaving.metadata.creation_timestamp.clone();
     assert_eq!(
-        view(&node("work"), [&leaving]).narrowing,
-        view(&node("work"), [&object("x", 1, EDGE)]).narrowing
+        view(on(&node("work")), [&leaving]).narrowing,
+        view(on(&node("work")), [&object("x", 1, EDGE)]).narrowing
     );
 }
 
@@ -121,7 +125,7 @@ fn each_object_is_reported_with_what_an_acknowledgement_needs() {
         doubt: None,
     };
     assert_eq!(
-        view(&node("edge"), &objects).objects,
+        view(on(&node("edge")), &objects).objects,
         [expected("x", View::Full), expected("y", View::ClusterOnly)]
     );
 }
@@ -133,7 +137,7 @@ fn what_cannot_be_vouched_for_is_reported_with_the_field() {
         object("new", 1, &format!("{CORE}serviceLabel: {{value: old}}")),
         object("odd", 1, UNREADABLE),
     ];
-    let doubts: Vec<_> = view(&node("edge"), &objects)
+    let doubts: Vec<_> = view(on(&node("edge")), &objects)
         .objects
         .iter()
         .map(|object| {
@@ -163,17 +167,17 @@ fn hidden_services_are_left_out_by_one_requirement_for_each_key() {
         object("d", 1, EDGE),
     ];
     assert_eq!(
-        view(&node("work"), &objects).narrowing.without_hidden().to_string(),
+        view(on(&node("work")), &objects).narrowing.without_hidden().to_string(),
         "example.com/skip notin (c),sourcepreserve.io/preserve notin (a,b)"
     );
-    assert!(view(&node("edge"), &objects).narrowing.without_hidden().selects_all());
+    assert!(view(on(&node("edge")), &objects).narrowing.without_hidden().selects_all());
 }
 
 #[test]
 fn a_service_with_several_labels_is_seen_as_the_narrowest_of_them_allows() {
     let objects =
         [object("a", 1, EDGE), object("b", 1, &format!("{EDGE}elsewhere: Hidden\nserviceLabel: {{key: k}}"))];
-    let narrowing = view(&node("work"), &objects).narrowing;
+    let narrowing = view(on(&node("work")), &objects).narrowing;
     let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
@@ -181,4 +185,21 @@ fn a_service_with_several_labels_is_seen_as_the_narrowest_of_them_allows() {
     assert_eq!(narrowing.of(&labels(&[("k", "other")])), View::Full);
     assert_eq!(narrowing.of(&labels(&[("sourcepreserve.io/preserve", "a")])), View::ClusterOnly);
     assert_eq!(narrowing.of(&labels(&[("sourcepreserve.io/preserve", "a"), ("k", "b")])), View::Hidden);
+}
+
+#[test]
+fn a_node_that_is_listed_keeps_its_view_after_it_is_selected_no_more() {
+    let mut listed = object("x", 1, EDGE);
+    for (names, expected) in [
+        (Some(&["n"][..]), View::Full),
+        (Some(&["other"]), View::ClusterOnly),
+        (Some(&[]), View::ClusterOnly),
+        (None, View::ClusterOnly),
+    ] {
+        let ingress_nodes = names.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        listed.status =
+            Some(crate::preserve::IngressSourcePreserveStatus { ingress_nodes, ..Default::default() });
+        assert_eq!(view(on(&node("work")), [&listed]).objects[0].view, expected, "{names:?}");
+        assert_eq!(view(on(&node("edge")), [&listed]).objects[0].view, View::Full, "selected, {names:?}");
+    }
 }

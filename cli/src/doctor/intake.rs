@@ -58,7 +58,10 @@ impl Cluster {
             Kind::ConfigMap => self.take_config_map(serde_json::from_value(object)?),
             Kind::DaemonSet => {
                 let object: DaemonSet = serde_json::from_value(object)?;
-                if let Some(facts) = observe::daemon_set(&object) {
+                if let Some(mut facts) = observe::daemon_set(&object) {
+                    // A dump does not tell who made it; there its labels count.
+                    let unknown = object.metadata.managed_fields.is_none();
+                    facts.made |= unknown && observe::role(&object.metadata).is_some();
                     self.daemon_sets.insert(observe::key(&object.metadata), facts);
                 }
             }

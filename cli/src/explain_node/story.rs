@@ -1,7 +1,8 @@
 //! What one node may see and why, who serves it, and what its agent has acknowledged. Pure.
 
-use isp_api::names::{AGENT_NAME, AGENT_POOL_LABEL, FAILURE_ANNOTATION};
+use isp_api::names::{AGENT_POOL_LABEL, FAILURE_ANNOTATION};
 use isp_api::node::IngressSourceNodeStatus;
+use isp_api::validate::NodeIdentity;
 use isp_api::view::{ObjectView, View, view};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::Key;
@@ -30,7 +31,8 @@ pub(super) struct Facts<'a> {
 pub(super) fn tell(facts: &Facts<'_>) -> String {
     let mut block = Block::headed(&format!("{}: {}", facts.name, served(facts.node)));
     block.field("kube-proxy", kube_proxies(facts));
-    let seen = view(&facts.node.labels, facts.objects);
+    let node = NodeIdentity { name: facts.name, labels: &facts.node.labels };
+    let seen = view(node, facts.objects);
     for own in &seen.objects {
         if let Some(object) = facts.objects.iter().find(|object| object.name_any() == own.object) {
             block.field(&own.object, about(facts, object, own));
@@ -83,8 +85,7 @@ fn kube_proxies(facts: &Facts<'_>) -> Vec<String> {
         return vec!["no pod runs it here".to_owned()];
     }
     let line = |(key, pod): &(Key, Pod)| {
-        let agent = pod.daemon_set.strip_prefix(AGENT_NAME).is_some_and(|rest| rest.starts_with('-'));
-        let place = if agent { "behind the agent" } else { "the cluster's own" };
+        let place = if pod.role.is_some() { "behind the agent" } else { "the cluster's own" };
         let state = match &pod.trouble {
             Some(trouble) => trouble.clone(),
             None if pod.ready => "ready".to_owned(),
@@ -103,14 +104,15 @@ fn about(facts: &Facts<'_>, object: &IngressSourcePreserve, own: &ObjectView) ->
         View::Hidden => "it may not see the Services at all, their ClusterIPs included",
     };
     let ingress = &object.spec.ingress_nodes.selector;
-    let (side, matches) = match own.view {
-        View::Full => ("an ingress node", "matches"),
-        View::ClusterOnly | View::Hidden => ("elsewhere", "does not match"),
+    let selected = object.spec.ingress_nodes.contains(&facts.node.labels).unwrap_or(false);
+    let side = match (own.view, selected) {
+        (View::Full, true) => "an ingress node: ingressNodes.selector matches",
+        (View::Full, false) => {
+            "kept as an ingress node, the last that serves a Service: status.ingressNodes lists it, ingressNodes.selector does not match"
+        }
+        (View::ClusterOnly | View::Hidden, _) => "elsewhere: ingressNodes.selector does not match",
     };
-    let mut lines = vec![
-        format!("{:?}: {meaning}", own.view),
-        format!("{side}: ingressNodes.selector {matches} ({})", selector(ingress)),
-    ];
+    let mut lines = vec![format!("{:?}: {meaning}", own.view), format!("{side} ({})", selector(ingress))];
     lines.extend(own.doubt.as_ref().map(|doubt| format!("in doubt: {doubt}")));
     if own.view != View::Full {
         lines.push(pool(facts.node, object));
@@ -168,7 +170,7 @@ fn behind(facts: &Facts<'_>, asked: &[ObjectView]) -> Vec<String> {
             lines.extend(lag(said, own.generation).map(|lag| format!("{}: {lag}", own.object)));
         }
     }
-    let own = facts.pods.iter().filter(|(_, pod)| !pod.daemon_set.starts_with(AGENT_NAME));
+    let own = facts.pods.iter().filter(|(_, pod)| pod.role.is_none());
     if facts.node.pool.is_some() && own.count() > 0 {
         lines.push("the cluster's own kube-proxy has not ended here, and writes rules, too".to_owned());
     }

@@ -7,6 +7,7 @@ use isp_api::IngressSourcePreserve;
 use isp_api::conditions::find;
 use isp_api::names::{AGENT_NAME, AGENT_POOL_LABEL, condition};
 use isp_api::preserve::TrafficPolicy;
+use isp_api::validate::NodeIdentity;
 use isp_api::view::{View, view};
 use isp_plan::action::{NodeStep, ServiceStep};
 use isp_plan::cluster::Node;
@@ -23,6 +24,8 @@ mod tests;
 
 /// How many targets of a kind are named; of more, the first two.
 const MOST_TARGETS: usize = 4;
+/// How many rounds a wave has: the images are pulled, the nodes go over, they have gone over.
+const WAVE: usize = 3;
 /// How many equal waves are told one by one.
 const MOST_WAVES: usize = 3;
 /// A wait that is worth a word.
@@ -128,12 +131,27 @@ fn note(
     let Some(Round { groups, .. }) = rounds.last_mut() else { return };
     let (kind, effect) = (action.kind(), effect(&world.cluster, action));
     let target = action.target();
-    let target = target.split_once('/').map_or(target.as_str(), |(_, name)| name).to_owned();
+    let target = target.split_once('/').map_or(target.as_str(), |(_, name)| name);
+    let target = without_revision(target).to_owned();
     let anyway = left_to_do.contains(&action.to_string());
     let equal = |group: &&mut Group| group.kind == kind && group.effect == effect && group.anyway == anyway;
     match groups.iter_mut().find(equal) {
         Some(group) => group.targets.push(target),
         None => groups.push(Group { kind, effect, anyway, targets: vec![target] }),
+    }
+}
+
+/// A DaemonSet's name without the digest at its end, which tells nobody anything beforehand.
+fn without_revision(target: &str) -> &str {
+    match target.rsplit_once('-') {
+        Some((name, digest))
+            if name.contains(AGENT_NAME)
+                && digest.len() == 10
+                && digest.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            name
+        }
+        _ => target,
     }
 }
 
@@ -148,29 +166,36 @@ fn tell(rounds: &[Round], now: Timestamp) -> String {
             (place, last) = (place + 1, round.at);
             continue;
         }
-        let (first, rest) = rounds[place..place + 2 * waves].split_at(2);
+        let (first, rest) = rounds[place..place + WAVE * waves].split_at(WAVE);
         for (ahead, round) in first.iter().enumerate() {
             text.push_str(&lines(place + ahead + 1, round, round.at.duration_since(last)));
             last = round.at;
         }
-        let targets = rest.iter().step_by(2).flat_map(|round| &round.groups).flat_map(|group| &group.targets);
+        let targets =
+            rest.iter().step_by(WAVE).flat_map(|round| &round.groups).flat_map(|group| &group.targets);
         let targets: Vec<String> = targets.cloned().collect();
-        let _ = writeln!(text, "{:>3}  the same in {} more waves: {}", place + 3, waves - 1, few(&targets));
-        place += 2 * waves;
+        let _ = writeln!(
+            text,
+            "{:>3}  the same in {} more waves: {}",
+            place + WAVE + 1,
+            waves - 1,
+            few(&targets)
+        );
+        place += WAVE * waves;
         last = rest.last().map_or(last, |round| round.at);
     }
     text
 }
 
-/// How often the first two rounds follow each other without a wait, with other targets.
+/// How often the first rounds follow each other without a wait, with other targets.
 fn waves(rounds: &[Round]) -> usize {
     let alike = |a: &Round, b: &Round| {
         let same = |(a, b): (&Group, &Group)| (a.kind, &a.effect, a.anyway) == (b.kind, &b.effect, b.anyway);
         a.groups.len() == b.groups.len() && a.groups.iter().zip(&b.groups).all(same)
     };
     let swift = rounds.windows(2).take_while(|pair| pair[1].at.duration_since(pair[0].at) <= LONG).count();
-    let pairs = rounds[..rounds.len().min(swift + 1)].chunks_exact(2);
-    pairs.take_while(|pair| alike(&pair[0], &rounds[0]) && alike(&pair[1], &rounds[1])).count()
+    let waves = rounds[..rounds.len().min(swift + 1)].chunks_exact(WAVE);
+    waves.take_while(|wave| wave.iter().zip(rounds).all(|(a, b)| alike(a, b))).count()
 }
 
 fn lines(number: usize, round: &Round, waited: SignedDuration) -> String {
@@ -200,13 +225,14 @@ fn few(names: &[String]) -> String {
 
 /// On which nodes another part of the object's Services is seen in the end.
 fn views(cluster: &Cluster, before: &BTreeMap<String, IngressSourcePreserve>, name: &str) -> String {
-    let seen = |node: &Node, objects: &BTreeMap<String, IngressSourcePreserve>| {
-        let views = view(&node.labels, objects.get(name)).objects;
+    let seen = |node_name: &str, node: &Node, objects: &BTreeMap<String, IngressSourcePreserve>| {
+        let node = NodeIdentity { name: node_name, labels: &node.labels };
+        let views = view(node, objects.get(name)).objects;
         views.first().map(|own| own.view).unwrap_or_default()
     };
     let mut changed: BTreeMap<(View, View), Vec<String>> = BTreeMap::new();
     for (node_name, node) in &cluster.nodes {
-        let change = (seen(node, before), seen(node, &cluster.objects));
+        let change = (seen(node_name, node, before), seen(node_name, node, &cluster.objects));
         if change.0 != change.1 {
             changed.entry(change).or_default().push(node_name.clone());
         }
@@ -238,7 +264,8 @@ fn effect(cluster: &Cluster, action: &Action) -> String {
             let pool = shape.pool.as_deref().unwrap_or_default();
             format!("to the agent of pool {pool}")
         }
-        Action::ShapeNode { step: NodeStep::RollBack, shape, .. } => {
+        Action::ShapeService { step: ServiceStep::Open, .. } => "every node shows it".to_owned(),
+        Action::ShapeNode { step: NodeStep::RollBack | NodeStep::GiveUpImages, shape, .. } => {
             shape.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default()
         }
         Action::KeepOff { .. } => format!("required node affinity, {AGENT_POOL_LABEL} DoesNotExist"),

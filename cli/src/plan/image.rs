@@ -1,7 +1,7 @@
 //! The image that the installed operator gives its agents: from its Deployment, else from agents that are there.
 
 use isp_api::names::{AGENT_NAME, OPERATOR_FIELD_MANAGER};
-use isp_plan::{Cluster, observe};
+use isp_plan::Cluster;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 
@@ -27,7 +27,7 @@ fn of_operator(operator: &Deployment) -> Option<String> {
 }
 
 fn of_agents(cluster: &Cluster) -> Option<String> {
-    let mut pools = cluster.daemon_sets.values().filter(|set| observe::is_pool(set));
+    let mut pools = cluster.daemon_sets.values().filter(|set| set.made);
     pools.find_map(|set| {
         let pod = set.object.spec.template.spec.as_ref()?;
         let mut containers = pod.init_containers.iter().flatten().chain(&pod.containers);

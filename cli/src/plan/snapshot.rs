@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use isp_api::names::{
-    AGENT_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER, POD_WEBHOOK_CONFIGURATION,
+    AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER,
+    POD_WEBHOOK_CONFIGURATION,
 };
 use isp_api::sidecar::policy::API_VERSION;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
@@ -103,13 +104,13 @@ async fn endpoints(connection: &Connection, cluster: &mut Cluster) -> Result<(),
 async fn pods(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     let take = |pods: &mut BTreeMap<_, _>, pod: &Pod, of: Option<&Key>| {
         let facts = observe::pod(pod);
-        if let Some(facts) = facts.filter(|facts| of.is_none_or(|set| facts.daemon_set == set.name)) {
+        if let Some(facts) = facts.filter(|facts| of.is_none_or(|set| facts.daemon_set == *set)) {
             pods.insert(observe::key(&pod.metadata), facts);
         }
     };
-    let agents = ListParams::default().labels(&format!("{NAME_LABEL}={AGENT_NAME}"));
+    let agents = ListParams::default().labels(&format!("{NAME_LABEL} in ({AGENT_NAME},{IMAGES_NAME})"));
     read::each(connection, api(connection), agents, |pod: Pod| take(&mut cluster.pods, &pod, None)).await?;
-    for (key, source) in &observe::kube_proxies(&cluster.daemon_sets) {
+    for (key, source) in &observe::kube_proxies(cluster) {
         let pods: Api<Pod> = Api::namespaced(connection.client.clone(), &key.namespace);
         let own = ListParams::default().labels(&source.selector);
         read::each(connection, pods, own, |pod| take(&mut cluster.pods, &pod, Some(key))).await?;

@@ -240,9 +240,14 @@ pub(crate) fn lag(view: Option<&AcknowledgedView>, generation: i64) -> Option<St
 }
 
 fn pool_line(pool: &PoolStatus) -> String {
-    let PoolStatus { name, nodes, handed_over, ready, failed } = pool;
+    let PoolStatus { name, nodes, handed_over, ready, failed, updated } = pool;
     let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
-    format!("pool {name}: {}, {handed_over} handed over, {ready} ready{failed}", count(*nodes, "node"))
+    let outdated = updated.map_or(0, |updated| handed_over.saturating_sub(updated));
+    let outdated = if outdated > 0 { format!(", {outdated} of a former revision") } else { String::new() };
+    format!(
+        "pool {name}: {}, {handed_over} handed over, {ready} ready{outdated}{failed}",
+        count(*nodes, "node")
+    )
 }
 
 fn steps(status: &IngressSourcePreserveStatus) -> String {

@@ -140,13 +140,17 @@ async fn a_plan_is_told_step_by_step_and_nothing_is_written() {
 a-plan would be created
   1  hold-object a-plan
   2  apply-pool kube-system/proxy-agent-default: image agent:1
-     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
-  3  hand-over-node work-1: to the agent of pool default
-  4  handed-over-node work-1
-  5  hand-over-node work-2: to the agent of pool default
-  6  handed-over-node work-2
-  7  label-service web/frontend: sourcepreserve.io/preserve=a-plan
-  8  localise-service web/frontend: externalTrafficPolicy Cluster -> Local, its load balancer must follow healthCheckNodePort
+     apply-images kube-system/proxy-agent-images-default: image agent:1
+  3  keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
+  4  pull-images work-1
+  5  hand-over-node work-1: to the agent of pool default
+  6  handed-over-node work-1
+  7  pull-images work-2
+  8  hand-over-node work-2: to the agent of pool default
+  9  handed-over-node work-2
+     delete-images kube-system/proxy-agent-images-default
+ 10  label-service web/frontend: sourcepreserve.io/preserve=a-plan
+ 11  localise-service web/frontend: externalTrafficPolicy Cluster -> Local, its load balancer must follow healthCheckNodePort
 a-plan becomes Ready: the client address arrives at 1 Service
      its Services, seen from work-1, work-2: Full -> ClusterOnly
 "

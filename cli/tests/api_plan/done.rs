@@ -32,7 +32,7 @@ pub(crate) fn steps(writes: &[&Request], log: &str) -> Vec<Step> {
     let mut actions: BTreeMap<(String, String), VecDeque<Step>> = BTreeMap::new();
     for (action, target) in logged(log) {
         let (kind, object) = target.split_once('/').unwrap();
-        let step = Step { action, object: object.to_owned() };
+        let step = Step { action, object: without_revision(object).to_owned() };
         actions.entry((plural(kind), object.to_owned())).or_default().push_back(step);
     }
     let steps = writes.iter().map(|write| {
@@ -52,6 +52,14 @@ pub(crate) fn steps(writes: &[&Request], log: &str) -> Vec<Step> {
     actions.retain(|_, left| !left.is_empty());
     assert!(actions.is_empty(), "the operator says that it wrote what was not written: {actions:?}");
     steps
+}
+
+/// The name of a DaemonSet of ours as a plan tells it: without the digest at its end.
+fn without_revision(object: &str) -> &str {
+    match object.rsplit_once('-') {
+        Some((name, digest)) if digest.len() == 10 && name.contains("proxy-agent") => name,
+        _ => object,
+    }
 }
 
 /// Actions that were done, and to what, in their order.

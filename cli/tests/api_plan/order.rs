@@ -45,6 +45,7 @@ pub(crate) fn out_of_order(sample: &Sample, told: &Told, done: &[Step]) -> Vec<S
 enum Kind {
     Hold,
     Prepare,
+    Images,
     Node,
     Service,
 }
@@ -64,10 +65,14 @@ impl<'a> Strand<'a> {
         let (kind, objects, pool) = match step.action.as_str() {
             "hold-object" => (Kind::Hold, BTreeSet::from([name]), None),
             "label-service" | "localise-service" => (Kind::Service, sample.asking_for(name), None),
-            "hand-over-node" | "handed-over-node" => {
+            "pull-images" | "hand-over-node" | "handed-over-node" => {
                 (Kind::Node, sample.elsewhere_for(name), Some(pool_of(name, told)))
             }
             "apply-pool" => (Kind::Prepare, sample.names(), name.strip_prefix("kube-system/proxy-agent-")),
+            // They go when the last node of their pool has gone over, while Services may be changed already.
+            "apply-images" | "delete-images" => {
+                (Kind::Images, sample.names(), name.strip_prefix("kube-system/proxy-agent-images-"))
+            }
             _ => (Kind::Prepare, sample.names(), None),
         };
         Self { step, kind, objects, pool }
@@ -79,9 +84,10 @@ impl<'a> Strand<'a> {
             return false;
         }
         match (self.kind, other.kind) {
+            (Kind::Images, Kind::Service) | (Kind::Service, Kind::Images) => false,
             _ if self.objects == other.objects => true,
             (Kind::Hold, _) | (_, Kind::Hold) => false,
-            (Kind::Prepare, _) | (_, Kind::Prepare) => true,
+            (Kind::Prepare | Kind::Images, _) | (_, Kind::Prepare | Kind::Images) => true,
             (Kind::Service, Kind::Node) => self.objects.is_subset(&other.objects),
             (Kind::Node, Kind::Service) => other.objects.is_subset(&self.objects),
             _ => false,

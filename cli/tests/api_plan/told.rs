@@ -99,12 +99,12 @@ fn names(list: &str) -> Vec<&str> {
     list.split(", ").collect()
 }
 
-/// Waves that are told by the two moments before them, their nodes in order.
+/// Waves that are told by the three moments before them, their nodes in order.
 fn more_waves(moments: &mut Vec<Vec<(Step, String)>>, line: &str) {
     let (number, nodes) = line.split_once(" more waves: ").unwrap();
     let (waves, nodes): (usize, _) = (number.parse().unwrap(), names(nodes));
-    let [.., over, handed] = moments.as_slice() else { panic!("no wave was told before: {line}") };
-    let alike = [over.clone(), handed.clone()];
+    let [.., pull, over, handed] = moments.as_slice() else { panic!("no wave was told before: {line}") };
+    let alike = [pull.clone(), over.clone(), handed.clone()];
     let one_kind =
         |moment: &Vec<(Step, String)>| moment.iter().all(|step| step.0.action == moment[0].0.action);
     assert!(

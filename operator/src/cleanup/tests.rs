@@ -1,6 +1,6 @@
+use isp_plan::Key;
 use isp_plan::cluster::{DaemonSet, Node, Report, Service};
-use isp_plan::record::{Handover, ServiceRecord};
-use isp_plan::{Key, observe};
+use isp_plan::record::Handover;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::*;
 
 fn pool() -> DaemonSet {
     let object = serde_json::from_value(json!({
-        "metadata": {"name": "proxy-agent-default", "namespace": "kube-system", "labels": {"app.kubernetes.io/name": "proxy-agent"}},
+        "metadata": {"name": "proxy-agent-default-1", "namespace": "kube-system"},
         "spec": {
             "selector": {},
             "template": {"spec": {
@@ -17,7 +17,7 @@ fn pool() -> DaemonSet {
             }},
         },
     }));
-    observe::daemon_set(&object.unwrap()).unwrap()
+    DaemonSet { made: true, ..observe::daemon_set(&object.unwrap()).unwrap() }
 }
 
 #[test]
@@ -32,18 +32,17 @@ fn an_untouched_cluster_has_nothing_left() {
 
 #[test]
 fn whatever_tells_of_a_change_is_named() {
-    let record: ServiceRecord =
-        serde_json::from_value(json!({"object": "a", "policy": "Cluster", "generation": 1})).unwrap();
-    let handover = Some(Handover { pool: "default".to_owned(), started: Timestamp::UNIX_EPOCH });
+    let us = Owner { manager: "sourcepreserve-operator".to_owned(), applies: true, ..Owner::default() };
+    let handover = Some(Handover::new("default", Timestamp::UNIX_EPOCH));
     let cluster = Cluster {
-        services: [(Key::new("shop", "web"), Service { record: Some(record), ..Service::default() })].into(),
+        services: [(Key::new("shop", "web"), Service { owners: vec![us], ..Service::default() })].into(),
         nodes: [
             ("work-1".to_owned(), Node { pool: Some("default".to_owned()), ..Node::default() }),
             ("work-2".to_owned(), Node { handover, ..Node::default() }),
         ]
         .into(),
         reports: [("work-1".to_owned(), Report::default())].into(),
-        daemon_sets: [(Key::new("kube-system", "proxy-agent-default"), pool())].into(),
+        daemon_sets: [(Key::new("kube-system", "proxy-agent-default-1"), pool())].into(),
         ..Cluster::default()
     };
     assert_eq!(
@@ -52,7 +51,7 @@ fn whatever_tells_of_a_change_is_named() {
             "service/shop/web",
             "node/work-1",
             "node/work-2",
-            "daemonset/kube-system/proxy-agent-default",
+            "daemonset/kube-system/proxy-agent-default-1",
             "ingresssourcenode/work-1"
         ]
     );

@@ -91,10 +91,13 @@ impl Fact for Node {
 
     /// Kubelets write the status of their node all the time, mostly to say that nothing changed.
     fn news_after(&self, before: &Self) -> News {
-        let Self { identity, labels, ready, pool, handover, failure } = self;
+        let Self { identity, labels, ready, taints, pool, revision, images, handover, failure } = self;
         let same = *labels == before.labels
             && *ready == before.ready
+            && *taints == before.taints
             && *pool == before.pool
+            && *revision == before.revision
+            && *images == before.images
             && *handover == before.handover
             && *failure == before.failure;
         judge_identity(identity, &before.identity, same)
@@ -107,9 +110,11 @@ impl Fact for Report {
     }
 
     fn news_after(&self, before: &Self) -> News {
-        let Self { identity, pool, connected, acknowledged } = self;
-        let same =
-            *pool == before.pool && *connected == before.connected && *acknowledged == before.acknowledged;
+        let Self { identity, pool, revision, connected, acknowledged } = self;
+        let same = *pool == before.pool
+            && *revision == before.revision
+            && *connected == before.connected
+            && *acknowledged == before.acknowledged;
         judge_identity(identity, &before.identity, same)
     }
 }
@@ -121,14 +126,15 @@ impl Fact for DaemonSet {
 
     /// Its status counts pods, which are followed themselves.
     fn news_after(&self, before: &Self) -> News {
-        let Self { identity, object, owners, affinity_applied, record } = self;
+        let Self { identity, object, owners, made, last_writer, record } = self;
         let (now, was) = (&object.metadata, &before.object.metadata);
         let same = object.spec == before.object.spec
             && now.labels == was.labels
             && now.annotations == was.annotations
             && now.deletion_timestamp == was.deletion_timestamp
             && *owners == before.owners
-            && *affinity_applied == before.affinity_applied
+            && *made == before.made
+            && *last_writer == before.last_writer
             && *record == before.record;
         judge_identity(identity, &before.identity, same)
     }

@@ -13,11 +13,6 @@ use super::{News, pod_key};
 /// Of each ConfigMap, by file: where kube-proxy's kubeconfig is.
 pub(crate) type Configurations = BTreeMap<Key, BTreeMap<String, String>>;
 
-/// Whether a pod is of that DaemonSet.
-pub(super) fn is_of(set: &Key, key: &Key, pod: &Pod) -> bool {
-    key.namespace == set.namespace && pod.daemon_set == set.name
-}
-
 /// A kube-proxy that is followed.
 pub(super) struct Followed {
     pods: Reading<Key, Pod>,
@@ -48,6 +43,6 @@ impl Followed {
         event: Event<PodObject>,
     ) -> News {
         let told = told(event, pod_key, |object| observe::pod(&object));
-        self.pods.take_among(known, told, |key, pod| is_of(set, key, pod))
+        self.pods.take_among(known, told, |_, pod| pod.daemon_set == *set)
     }
 }

@@ -343,7 +343,7 @@ fn nodes_that_report_the_same_share_it() {
         index.take(Update::Reports(Box::new(Apply(report(name)))));
     }
     let reports = &index.cluster().reports;
-    assert_eq!(reports["a"].acknowledged["u"], 2);
+    assert_eq!(reports["a"].acknowledged["u"].generation, 2);
     assert!(Arc::ptr_eq(&reports["a"].acknowledged, &reports["b"].acknowledged));
     assert_eq!(reports["a"].identity, Identity { uid: "a".to_owned(), version: "1".to_owned() });
 }

@@ -17,7 +17,7 @@ fn text(metrics: &Metrics) -> String {
 
 #[test]
 fn nodes_are_counted_by_where_they_are() {
-    let handover = Some(Handover { pool: "default".to_owned(), started: Timestamp::UNIX_EPOCH });
+    let handover = Some(Handover::new("default", Timestamp::UNIX_EPOCH));
     let failure =
         Some(Failure { pool: "default".to_owned(), revision: String::new(), reason: String::new() });
     let pool = Some("default".to_owned());

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use isp_api::validate::NodeIdentity;
+use isp_api::view::view;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
@@ -44,20 +46,24 @@ async fn bind(client: &Client) -> Result<(), kube::Error> {
     Ok(())
 }
 
+/// What a node sees of each object, as its agent says it.
+fn views(node: &Node, objects: &[IngressSourcePreserve]) -> Vec<Value> {
+    let node = NodeIdentity { name: &node.name_any(), labels: node.labels() };
+    let seen = view(node, objects).objects.into_iter();
+    seen.map(|own| {
+        json!({
+            "object": own.object, "uid": own.uid, "generation": own.generation, "view": own.view, "relisted": true,
+        })
+    })
+    .collect()
+}
+
 /// What agents say once their kube-proxies have read the view, by pod: on change only, as they do.
 async fn acknowledge(client: &Client, said: &mut BTreeMap<String, Vec<Value>>) -> Result<(), kube::Error> {
-    let objects: Api<IngressSourcePreserve> = Api::all(client.clone());
-    let views: Vec<Value> = objects
-        .list(&ListParams::default())
-        .await?
-        .iter()
-        .map(|object| {
-            json!({
-                "object": object.name_any(), "uid": object.uid(), "generation": object.metadata.generation,
-                "view": "ClusterOnly", "relisted": true,
-            })
-        })
-        .collect();
+    let everything = ListParams::default();
+    let objects = Api::<IngressSourcePreserve>::all(client.clone()).list(&everything).await?.items;
+    let nodes = Api::<Node>::all(client.clone()).list(&everything).await?.items;
+    let nodes: BTreeMap<String, Node> = nodes.into_iter().map(|node| (node.name_any(), node)).collect();
     let pods: Api<Pod> = Api::all(client.clone());
     for pod in pods.list(&ListParams::default().labels("app.kubernetes.io/name=proxy-agent")).await? {
         let running = pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
@@ -65,17 +71,21 @@ async fn acknowledge(client: &Client, said: &mut BTreeMap<String, Vec<Value>>) -
         let Some(node) = node.filter(|_| running && pod.metadata.deletion_timestamp.is_none()) else {
             continue;
         };
+        let Some(object) = nodes.get(&node) else { continue };
+        let views = views(object, &objects);
         if said.get(&pod.name_any()) == Some(&views) {
             continue;
         }
-        let pool = pod.labels()["sourcepreserve.io/agent-pool"].clone();
+        let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
+        let (pool, revision) =
+            (label("sourcepreserve.io/agent-pool"), label("sourcepreserve.io/agent-revision"));
         let mut report = json!({
             "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourceNode", "metadata": {"name": node},
         });
         let reports: Api<IngressSourceNode> = Api::all(client.clone());
         let mine = PatchParams::apply("agents").force();
         reports.patch(&node, &mine, &Patch::Apply(&report)).await?;
-        report["status"] = json!({"pool": pool, "mode": "Filter", "proxyConnected": true, "views": views});
+        report["status"] = json!({"pool": pool, "revision": revision, "mode": "Filter", "proxyConnected": true, "views": views});
         reports.patch_status(&node, &mine, &Patch::Apply(&report)).await?;
         said.insert(pod.name_any(), views.clone());
     }

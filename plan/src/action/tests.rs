@@ -20,6 +20,7 @@ fn a_service_gets_exactly_the_fields_that_are_ours_and_only_if_it_has_not_change
         generation: 1,
         labelled: 1,
         localised: 1,
+        opened: false,
         fell_back: false,
         retained: false,
     };

@@ -1,8 +1,8 @@
 //! The request that carries out an action: built here, sent by whoever has a connection.
 
 use isp_api::names::{
-    AGENT_POOL_LABEL, FAILURE_ANNOTATION, FINALIZER, HANDOVER_ANNOTATION, OPERATOR_FIELD_MANAGER,
-    ORIGINAL_ANNOTATION,
+    AGENT_IMAGES_LABEL, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FAILURE_ANNOTATION, FINALIZER,
+    HANDOVER_ANNOTATION, OPERATOR_FIELD_MANAGER, ORIGINAL_ANNOTATION,
 };
 use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use serde::Serialize;
@@ -201,8 +201,15 @@ fn return_fields(identity: &Identity, fields: &Returned) -> Value {
 
 fn shape_node(node: &str, identity: &Identity, shape: &NodeShape) -> Value {
     let mut metadata = metadata_of(node, identity);
-    if let Some(pool) = &shape.pool {
-        metadata["labels"] = json!({AGENT_POOL_LABEL: pool});
+    let labels = [
+        (AGENT_POOL_LABEL, &shape.pool),
+        (AGENT_REVISION_LABEL, &shape.revision),
+        (AGENT_IMAGES_LABEL, &shape.images),
+    ];
+    let labels: Map<String, Value> =
+        labels.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?.into()))).collect();
+    if !labels.is_empty() {
+        metadata["labels"] = labels.into();
     }
     let mut annotations = Map::new();
     if let Some(handover) = &shape.handover {

@@ -7,8 +7,10 @@ use isp_api::preserve::KubeProxyRef;
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use kube::core::Selector;
 
-use super::is_pool;
-use crate::cluster::{DaemonSet, Key};
+use crate::cluster::{Cluster, DaemonSet, Key};
+
+/// Where a kube-proxy is looked for that nobody has named. Elsewhere anybody may run a DaemonSet that looks like one.
+pub(crate) const HOME: &str = "kube-system";
 
 /// Where to read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +23,38 @@ pub struct KubeProxySource {
     pub generation: i64,
 }
 
-/// The kube-proxies there are: DaemonSets that run one and are not a pool's.
-pub fn kube_proxies(sets: &BTreeMap<Key, DaemonSet>) -> BTreeMap<Key, KubeProxySource> {
-    let sets = sets.iter().filter(|(_, set)| !is_pool(set));
-    sets.filter_map(|(key, set)| Some((key.clone(), source(set)?))).collect()
+/// The cluster's kube-proxies: the one that is found, those that objects name, and those that were changed for an object. Nothing
+/// else that runs a kube-proxy is looked at.
+pub fn kube_proxies(cluster: &Cluster) -> BTreeMap<Key, KubeProxySource> {
+    let found = recognised(cluster).into_iter();
+    found.filter_map(|(key, set)| Some((key.clone(), source(set)?))).collect()
+}
+
+/// The same, as DaemonSets.
+pub(crate) fn recognised(cluster: &Cluster) -> BTreeMap<&Key, &DaemonSet> {
+    let sets = &cluster.daemon_sets;
+    let named = cluster.objects.values().filter_map(|object| object.spec.kube_proxy.clone());
+    let changed = cluster.objects.values().filter_map(|object| {
+        let known = object.status.as_ref()?.kube_proxy.as_ref()?;
+        Some(KubeProxyRef { namespace: known.namespace.clone(), daemon_set: known.daemon_set.clone() })
+    });
+    let references = named.chain(changed).map(Some).chain([None]);
+    let mut found: BTreeMap<&Key, &DaemonSet> =
+        references.filter_map(|reference| kube_proxy(sets, reference.as_ref()).ok()).collect();
+    found.extend(sets.iter().filter(|(key, set)| key.namespace == HOME && !set.made && set.record.is_some()));
+    found
+}
+
+/// The DaemonSets that the operator made: in a namespace of a kube-proxy, where nobody else may make any.
+pub fn made(cluster: &Cluster) -> impl Iterator<Item = (&Key, &DaemonSet)> {
+    let homes: BTreeSet<&str> =
+        recognised(cluster).into_keys().map(|key| key.namespace.as_str()).chain([HOME]).collect();
+    cluster.daemon_sets.iter().filter(move |(key, set)| set.made && homes.contains(key.namespace.as_str()))
+}
+
+/// Those of the cluster's kube-proxies that were changed.
+pub fn changed(cluster: &Cluster) -> impl Iterator<Item = &Key> {
+    recognised(cluster).into_iter().filter(|(_, set)| set.record.is_some()).map(|(key, _)| key)
 }
 
 fn source(set: &DaemonSet) -> Option<KubeProxySource> {
@@ -54,18 +84,18 @@ pub enum NoKubeProxy {
     Ambiguous(Vec<Key>),
 }
 
-/// The cluster's kube-proxy: the named one, or the one that can be told by kubeadm's name, its label, or its command.
+/// The cluster's kube-proxy: the named one, or the one in `kube-system` that can be told by kubeadm's name, its label, or its command.
 pub fn kube_proxy<'a>(
     sets: &'a BTreeMap<Key, DaemonSet>,
     named: Option<&KubeProxyRef>,
 ) -> Result<(&'a Key, &'a DaemonSet), NoKubeProxy> {
     if let Some(KubeProxyRef { namespace, daemon_set }) = named {
         let key = Key::new(namespace.clone(), daemon_set.clone());
-        let found = sets.get_key_value(&key).filter(|(_, set)| !is_pool(set));
+        let found = sets.get_key_value(&key).filter(|(_, set)| !set.made);
         return found.ok_or(NoKubeProxy::NotThere(key));
     }
-    let candidates: Vec<_> = sets.iter().filter(|(_, set)| !is_pool(set)).collect();
-    let kubeadm = |(key, _): &&(&Key, &DaemonSet)| key.namespace == "kube-system" && key.name == "kube-proxy";
+    let candidates: Vec<_> = sets.iter().filter(|(key, set)| key.namespace == HOME && !set.made).collect();
+    let kubeadm = |(key, _): &&(&Key, &DaemonSet)| key.name == "kube-proxy";
     let labelled = |(_, set): &&(&'a Key, &'a DaemonSet)| {
         let labels = set.object.metadata.labels.as_ref();
         labels.and_then(|labels| labels.get("k8s-app")).is_some_and(|app| app == "kube-proxy")

@@ -90,7 +90,10 @@ fn only_ready_endpoints_with_a_node_count_and_unknown_is_ready() {
 #[test]
 fn a_pool_label_that_somebody_else_put_there_is_nobodys_pool() {
     let node_with = |manager: &str| {
-        let fields = json!({"f:metadata": {"f:labels": {"f:sourcepreserve.io/agent-pool": {}}}});
+        let fields = json!({"f:metadata": {
+            "f:labels": {"f:sourcepreserve.io/agent-pool": {}},
+            "f:annotations": {"f:sourcepreserve.io/handover": {}},
+        }});
         node(&read(json!({
             "metadata": {
                 "name": "a",
@@ -105,7 +108,8 @@ fn a_pool_label_that_somebody_else_put_there_is_nobodys_pool() {
     assert_eq!(own.pool.as_deref(), Some("default"));
     assert_eq!(own.handover.unwrap().pool, "default");
     assert!(own.ready);
-    assert_eq!(node_with("kubectl-label").pool, None);
+    let other = node_with("kubectl-label");
+    assert_eq!((other.pool, other.handover), (None, None));
 }
 
 #[test]
@@ -128,7 +132,8 @@ fn nodes_that_report_the_same_share_it() {
     let mut known = Vec::new();
     let (one, two) =
         (report(&object("a", json!(true)), &mut known), report(&object("b", json!(null)), &mut known));
-    assert_eq!(one.acknowledged.get("u"), Some(&3));
+    let said = Acknowledged { generation: 3, view: isp_api::view::View::ClusterOnly };
+    assert_eq!(one.acknowledged.get("u"), Some(&said));
     assert!(Arc::ptr_eq(&one.acknowledged, &two.acknowledged));
     let behind = report(&object("c", json!(false)), &mut known);
     assert!(behind.acknowledged.is_empty(), "the kernel has not followed");

@@ -1,18 +1,22 @@
-//! Which DaemonSet is the cluster's kube-proxy, how it is configured, and what keeps it off nodes with an agent.
+//! Which DaemonSet is the cluster's kube-proxy, how it is configured, where it runs, and what keeps it off nodes with an agent.
+//!
+//! That is a requirement in each term of its node affinity. Terms that are there are extended, whoever has declared them: without them no
+//! agent could come. Somebody who takes the requirement off again is followed twice. Then he is named and not fought, and the nodes are
+//! handed back, because two kube-proxies on a node undo each other's rules. How often it was set stands in the status of the oldest
+//! object that needs it, before it is set: an annotation could go with the requirement.
+
+mod keep_off;
+mod left_out;
 
 use isp_api::agent::runs_kube_proxy;
 use isp_api::names::AGENT_POOL_LABEL;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 use thiserror::Error;
 
-use super::Plan;
-use super::pools::Pools;
-use super::scene::Scene;
-use crate::action::Action;
+pub(super) use self::keep_off::{anything_left, is_fought, plan, status};
+pub(super) use self::left_out::LeftOut;
 use crate::cluster::{Cluster, DaemonSet, Key};
-use crate::observe::{NoKubeProxy, flag, is_pool, mounted_file};
-use crate::ownership::{Declared, affinity_declared, foreign, ours, undeclared_owner};
-use crate::record::AffinityRecord;
+use crate::observe::{NoKubeProxy, flag, mounted_file};
 
 /// Why no agent can be made from the cluster's kube-proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -32,6 +36,11 @@ pub(super) enum Problem {
          --config from a ConfigMap that names one"
     )]
     NoKubeconfig(Key),
+    #[error(
+        "DaemonSet {set}: {who} keeps removing the node affinity {AGENT_POOL_LABEL} DoesNotExist and is not fought; the nodes go back to this \
+         kube-proxy: make {who} leave it alone, or add the requirement to each term there, then change the object's spec"
+    )]
+    NotKeptOff { set: Key, who: String },
     #[error("{0}")]
     Unusable(String),
 }
@@ -41,6 +50,7 @@ impl Problem {
         match self {
             Self::NotFound | Self::NotThere(_) => "KubeProxyNotFound",
             Self::Ambiguous(_) => "KubeProxyAmbiguous",
+            Self::NotKeptOff { .. } => "KubeProxyNotKeptOff",
             Self::NoKubeconfig(_) | Self::Unusable(_) => "KubeProxyUnusable",
         }
     }
@@ -103,6 +113,13 @@ pub(super) fn is_kept_off(set: &DaemonSet) -> bool {
     !terms.is_empty() && terms.iter().all(keeps_off)
 }
 
+/// The terms without our requirement: as they were before it was added to each of them.
+fn original(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
+    let mut terms = terms.to_vec();
+    isp_api::agent::without_requirement(&mut terms);
+    terms
+}
+
 /// The terms with our requirement in each. There is one at least.
 fn kept_off(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
     if terms.is_empty() {
@@ -113,49 +130,4 @@ fn kept_off(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
         term.match_expressions.get_or_insert_default().push(requirement());
     }
     terms
-}
-
-/// Who has declared the affinity that would have to be changed.
-pub(super) fn declared(set: &DaemonSet) -> Option<Declared> {
-    if is_kept_off(set) { None } else { affinity_declared(set) }
-}
-
-/// Keeps kube-proxy off nodes with an agent as long as there are any, or are to be.
-pub(super) fn plan(scene: &Scene<'_>, pools: &Pools<'_>, plan: &mut Plan) {
-    for (key, set) in scene.cluster.daemon_sets.iter().filter(|(_, set)| !is_pool(set)) {
-        let (daemon_set, identity) = (key.clone(), set.identity.clone());
-        if pools.want_kept_off(key) {
-            if !is_kept_off(set) && (declared(set).is_none() || pools.force(key)) {
-                let terms = terms(set);
-                // What was written down before stays: these may be terms of ours that somebody has partly undone.
-                let record = set.record.clone().unwrap_or_else(|| AffinityRecord {
-                    owner: undeclared_owner(&set.owners).filter(|_| !terms.is_empty()),
-                    terms: terms.clone(),
-                });
-                let (terms, record) = (kept_off(&terms), Box::new(record));
-                plan.actions.push(Action::KeepOff { daemon_set, identity, terms, record });
-            }
-        } else if scene.nodes.iter().all(|(_, node)| node.pool.is_none()) {
-            plan.actions.extend(release(key, set));
-        }
-    }
-}
-
-/// Gives up what is ours on kube-proxy, the terms first.
-fn release(key: &Key, set: &DaemonSet) -> Option<Action> {
-    let (daemon_set, identity) = (key.clone(), set.identity.clone());
-    let record = set.record.as_ref()?;
-    let shared = foreign(&set.owners).any(|owner| owner.field);
-    match &record.owner {
-        Some(owner) if ours(&set.owners) && !shared && !record.terms.is_empty() => {
-            let (owner, terms) = (owner.clone(), record.terms.clone());
-            Some(Action::ReturnTerms { daemon_set, identity, owner, terms })
-        }
-        _ => Some(Action::ReleaseKubeProxy { daemon_set, identity }),
-    }
-}
-
-/// Whether anything of ours is left on a kube-proxy.
-pub(super) fn anything_left(cluster: &Cluster) -> bool {
-    cluster.daemon_sets.values().any(|set| !is_pool(set) && set.record.is_some())
 }

@@ -1,31 +1,44 @@
-//! Step 2: which node goes over to the agent, or back, and when.
+//! Step 2: which node goes over to the agent, to another revision of it, or back, and when.
 //!
-//! | the node carries | and should be in | then |
+//! | the node has | and should have | then |
 //! |---|---|---|
-//! | pool P, going over | P | it has gone over when its agent is ready and has acknowledged; late, it is rolled back or waited for |
-//! | pool P | P | it is done |
-//! | pool P | Q | it is a candidate for Q |
-//! | nothing | P | it is a candidate, unless an agent with the same settings has failed there |
-//! | pool P | nothing | it is a candidate for the way back, unless the pool is retained |
+//! | pool P, revision R, going over | P, R | it has gone over when its agent is ready and has acknowledged; late, it is rolled back or waited for |
+//! | pool P, revision R | P, R | it is done, if its agent is ready |
+//! | pool P, revision Q | P, R | it is a candidate for R |
+//! | pool O | P | it is a candidate for P |
+//! | nothing | P | it is a candidate, unless the same revision has failed there |
+//! | pool P | nothing | it is a candidate for the way back |
 //! | nothing, going back | | it has gone back when the cluster's kube-proxy is ready there |
 //!
-//! A wave begins in a pool when nobody there is on the way, in either direction.
+//! A candidate first pulls the images of the revision, while whatever serves the node goes on, and goes over when they are there. A wave
+//! begins in a pool when nobody there is on the way, in either direction; it is as large as `rollout.maxUnavailable` says.
+//!
+//! A node on which the cluster's own kube-proxy was seen beside the agent is suspect: it has rules that the agent's kube-proxy does not know
+//! of, and would overlook for an hour. Its agent is started anew, which writes all rules anew, once the other one has ended.
+
+mod node;
+mod pods;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use isp_api::names::AGENT_NAME;
-use isp_api::preserve::OnFailure;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use isp_api::preserve::{MaxUnavailable, OnFailure};
 
+use self::node::NodeFacts;
+use self::pods::Pods;
 use super::Plan;
 use super::kube_proxy::is_kept_off;
-use super::pools::{Pools, pool_is_retained, settings_of};
+use super::pools::{Pools, may_begin, settings_of};
 use super::scene::{Object, Scene};
 use crate::action::{Action, NodeShape, NodeStep};
-use crate::cluster::{Node, Pod};
-use crate::observe::is_pool;
+use crate::cluster::{Key, Node};
 use crate::record::{Failure, Handover};
+use crate::waits::Wait;
+
+/// How long an agent may be unready, in seconds, before that is a failure.
+const UNREADY: u32 = 30;
+/// How long a Service without an object may hold up the way back, in seconds.
+const ORPHANS: u32 = 60;
 
 /// How a node is, as far as agents are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +51,8 @@ pub(super) enum State {
     Waiting,
     /// It waits, and its kubelet does not answer.
     Unreachable,
+    /// The images of its agent are being pulled.
+    Pulling,
     /// It goes over to the agent.
     GoingOver,
     /// It should have gone over by now.
@@ -46,6 +61,16 @@ pub(super) enum State {
     Failed(String),
     /// It has its agent.
     Done,
+    /// It has an agent of another revision, which is ready, and waits for its turn.
+    Outdated,
+    /// It has gone over, and its agent is not ready.
+    NotReady {
+        reason: String,
+        /// Whether that has lasted.
+        lasts: bool,
+    },
+    /// The cluster's own kube-proxy runs, or ran, beside its agent.
+    Suspect,
     /// It goes back to the cluster's kube-proxy.
     GoingBack,
 }
@@ -55,44 +80,63 @@ pub(super) struct Rollout<'a> {
     /// Of each node that needs an agent, whether the cluster's own kube-proxy runs there as well. As long as it does, it writes rules,
     /// too, and sees everything.
     pub(super) strays: Vec<bool>,
+    /// Of each node, whether it has gone over and its agent is ready, of whatever revision.
+    working: Vec<bool>,
     /// Pools in which no wave begins, because of nodes that are late or have failed.
-    pub(super) held: BTreeSet<&'a str>,
+    held: BTreeSet<&'a str>,
     on_the_way_back: bool,
 }
 
 /// Nodes of one pool, by their place in the scene.
 #[derive(Default)]
 struct Wave {
+    /// They are going over, or back, or are started anew.
     on_the_way: usize,
-    over: Vec<usize>,
+    /// They pull images.
+    pulling: usize,
+    /// They can begin to pull images.
+    candidates: Vec<usize>,
+    /// They have the images, and can go over.
+    prepared: Vec<usize>,
+    /// Their agents have to be started anew.
+    restarts: Vec<usize>,
+    /// They can go back.
     back: Vec<usize>,
 }
+
+type Waves<'a> = BTreeMap<&'a str, Wave>;
 
 impl<'a> Rollout<'a> {
     pub(super) fn new(scene: &Scene<'a>, pools: &Pools<'a>, plan: &mut Plan) -> Self {
         let pods = Pods::new(scene);
-        let (states, strays) = (Vec::new(), Vec::new());
-        let mut this = Self { states, strays, held: BTreeSet::new(), on_the_way_back: false };
-        let mut waves: BTreeMap<&'a str, Wave> = BTreeMap::new();
+        let mut this = Self {
+            states: Vec::new(),
+            strays: Vec::new(),
+            working: Vec::new(),
+            held: BTreeSet::new(),
+            on_the_way_back: false,
+        };
+        let mut waves = Waves::new();
         for (place, (name, node)) in scene.nodes.iter().copied().enumerate() {
-            let wanted = pools.assigned[place];
-            let watch = Watch { scene, pools, pods: &pods, place, name, node };
+            let assigned = pools.assigned[place];
+            let wanted = assigned.filter(|pool| pools.pools.get(pool).is_none_or(|pool| !pool.gives_up()));
+            let facts = NodeFacts { scene, pools, pods: &pods, place, name, node };
             let state = match (node.pool.as_deref(), wanted) {
-                (Some(has), Some(wanted)) if has == wanted => {
-                    this.over_or_there(&watch, wanted, &mut waves, plan)
+                (Some(has), Some(wanted)) if has == wanted => this.member(&facts, wanted, &mut waves, plan),
+                (Some(_), Some(wanted)) => this.candidate(&facts, wanted, &mut waves, plan),
+                (None, Some(wanted)) if node.handover.is_none() => {
+                    this.candidate(&facts, wanted, &mut waves, plan)
                 }
-                (Some(_), Some(wanted)) => this.candidate(&watch, wanted, &mut waves),
-                (None, Some(wanted)) if node.handover.is_none() => this.candidate(&watch, wanted, &mut waves),
-                (Some(has), None) if pool_is_retained(scene, has) => State::NotNeeded,
                 (Some(has), None) => {
                     this.on_the_way_back = true;
                     waves.entry(has).or_default().back.push(place);
                     State::GoingBack
                 }
-                (None, _) => this.coming_back(&watch, wanted, &mut waves, plan),
+                (None, _) => this.coming_back(&facts, wanted, &mut waves, plan),
             };
             this.states.push(state);
-            this.strays.push(wanted.is_some_and(|pool| watch.has_stray(pool)));
+            this.strays.push(wanted.is_some_and(|pool| facts.has_stray(pool)));
+            this.working.push(wanted.is_some_and(|pool| facts.works(pool)));
         }
         for (pool, wave) in &waves {
             this.begin(scene, pools, pool, wave, plan);
@@ -102,140 +146,242 @@ impl<'a> Rollout<'a> {
     }
 
     /// A node with the label of its pool.
-    fn over_or_there(
+    fn member(
         &mut self,
-        watch: &Watch<'_, 'a>,
+        facts: &NodeFacts<'_, 'a>,
         pool: &'a str,
-        waves: &mut BTreeMap<&'a str, Wave>,
+        waves: &mut Waves<'a>,
         plan: &mut Plan,
     ) -> State {
-        let Some(handover) = &watch.node.handover else { return State::Done };
-        let settings = settings_of(watch.scene, pool);
-        let deadline = handover.started + seconds(settings.progress_deadline_seconds);
-        let wave = waves.entry(pool).or_default();
-        if watch.is_complete(pool) {
-            wave.on_the_way += 1;
-            let shape = NodeShape { pool: Some(pool.to_owned()), ..NodeShape::default() };
-            plan.actions.push(watch.shape(shape, NodeStep::HandedOver));
-            return State::GoingOver;
-        }
-        if watch.scene.now < deadline {
-            wave.on_the_way += 1;
-            plan.wake_at(deadline);
-            return State::GoingOver;
-        }
-        let reason = watch.trouble(pool);
-        self.held.insert(pool);
-        match settings.on_failure {
-            OnFailure::Pause => State::Late(reason),
-            OnFailure::RollBack => {
-                let revision = watch.revision(pool).unwrap_or_default().to_owned();
-                let failure = Failure { pool: pool.to_owned(), revision, reason: reason.clone() };
-                let shape =
-                    NodeShape { pool: None, handover: Some(watch.handover(pool)), failure: Some(failure) };
-                plan.actions.push(watch.shape(shape, NodeStep::RollBack));
-                State::Failed(reason)
+        match &facts.node.handover {
+            Some(handover) if handover.restart => {
+                self.restarting(facts, pool, waves.entry(pool).or_default(), plan)
             }
+            Some(handover) => self.going_over(facts, pool, handover, waves.entry(pool).or_default(), plan),
+            None if facts.has_stray(pool) => {
+                let handover = Some(Handover { restart: true, ..facts.handover(pool) });
+                plan.actions.push(facts.shape(NodeShape { handover, ..facts.as_it_is() }, NodeStep::Suspect));
+                State::Suspect
+            }
+            // One whose revision cannot be told is as it should be: there is nothing to compare it with.
+            None if facts.revision(pool).is_none_or(|revision| facts.has_revision(revision)) => {
+                self.has_agent(facts, pool, State::Done, plan)
+            }
+            None => match self.candidate(facts, pool, waves, plan) {
+                State::Waiting | State::Pulling => self.has_agent(facts, pool, State::Outdated, plan),
+                other => other,
+            },
         }
     }
 
-    /// A node that should be in a pool and is not.
+    /// A node that has gone over: whether its agent is still ready.
+    fn has_agent(&mut self, facts: &NodeFacts<'_, 'a>, pool: &str, ready: State, plan: &mut Plan) -> State {
+        let Some(reason) = facts.unready(pool) else { return ready };
+        let failed = facts.scene.clock.end(Wait::NotReady { node: facts.name.to_owned() }, UNREADY);
+        let lasts = facts.scene.now >= failed;
+        if !lasts {
+            plan.wake_at(failed);
+        }
+        State::NotReady { reason, lasts }
+    }
+
+    /// A node that goes over to the revision that its label says.
+    fn going_over(
+        &mut self,
+        facts: &NodeFacts<'_, 'a>,
+        pool: &'a str,
+        handover: &Handover,
+        wave: &mut Wave,
+        plan: &mut Plan,
+    ) -> State {
+        let node = facts.node;
+        let failed = facts.failure(pool).map(|failure| failure.reason.clone());
+        let ending = |failed: &Option<String>, other: State| failed.clone().map_or(other, State::Failed);
+        if facts.is_complete(pool) {
+            wave.on_the_way += 1;
+            let shape = NodeShape { handover: None, images: None, ..facts.as_it_is() };
+            plan.actions.push(facts.shape(shape, NodeStep::HandedOver));
+            return ending(&failed, State::GoingOver);
+        }
+        let settings = settings_of(facts.scene, pool);
+        let deadline = facts.over_by(settings.progress_deadline_seconds);
+        if facts.scene.now < deadline {
+            wave.on_the_way += 1;
+            plan.wake_at(deadline);
+            return ending(&failed, State::GoingOver);
+        }
+        let reason = facts.trouble(pool);
+        self.held.insert(pool);
+        // On its way back from a revision that failed there: nothing is left to go back to.
+        if let Some(failed) = failed {
+            return State::Failed(failed);
+        }
+        if settings.on_failure == OnFailure::Pause {
+            return State::Late(reason);
+        }
+        let revision = node.revision.clone().unwrap_or_default();
+        let failure = Some(Failure { pool: pool.to_owned(), revision, reason: reason.clone() });
+        let back = handover.from.clone().filter(|from| facts.pods.has_daemon_set(facts.scene, pool, from));
+        let shape = NodeShape {
+            pool: back.as_ref().map(|_| pool.to_owned()),
+            revision: back,
+            images: None,
+            handover: Some(facts.handover(pool)),
+            failure,
+        };
+        plan.actions.push(facts.shape(shape, NodeStep::RollBack));
+        State::Failed(reason)
+    }
+
+    /// A node whose agent has to be started anew.
+    fn restarting(
+        &mut self,
+        facts: &NodeFacts<'_, 'a>,
+        pool: &'a str,
+        wave: &mut Wave,
+        plan: &mut Plan,
+    ) -> State {
+        let node = facts.node;
+        if node.revision.is_some() {
+            if !facts.has_stray(pool) {
+                wave.restarts.push(facts.place);
+            }
+            return State::Suspect;
+        }
+        wave.on_the_way += 1;
+        let gone = facts.pods.agent(facts.name, None).is_none();
+        let forgotten = !facts.scene.cluster.reports.contains_key(facts.name);
+        if gone && forgotten {
+            // The revision that it had, or the present one where that is not known any more.
+            let former = node.handover.as_ref().and_then(|handover| handover.from.clone());
+            let there = former.filter(|from| facts.pods.has_daemon_set(facts.scene, pool, from));
+            let revision = there.or_else(|| facts.revision(pool).map(str::to_owned));
+            let shape = NodeShape { revision, handover: Some(facts.handover(pool)), ..facts.as_it_is() };
+            plan.actions.push(facts.shape(shape, NodeStep::StartAgent));
+        }
+        State::Suspect
+    }
+
+    /// A node that should have another agent than it has.
     fn candidate(
         &mut self,
-        watch: &Watch<'_, 'a>,
+        facts: &NodeFacts<'_, 'a>,
         pool: &'a str,
-        waves: &mut BTreeMap<&'a str, Wave>,
+        waves: &mut Waves<'a>,
+        plan: &mut Plan,
     ) -> State {
-        let failed = watch.node.failure.as_ref().filter(|failure| {
-            failure.pool == pool && watch.revision(pool).is_none_or(|revision| revision == failure.revision)
-        });
-        match failed {
-            Some(failure) => {
-                // A node that is down anyway holds up nobody else.
-                if watch.node.ready {
-                    self.held.insert(pool);
-                }
-                State::Failed(failure.reason.clone())
+        if let Some(failure) = facts.failure(pool) {
+            // A node that is down anyway holds up nobody else.
+            if facts.node.ready {
+                self.held.insert(pool);
             }
-            None if !watch.node.ready => State::Unreachable,
-            None => {
-                waves.entry(pool).or_default().over.push(watch.place);
-                State::Waiting
-            }
+            return State::Failed(failure.reason.clone());
         }
+        if !facts.node.ready {
+            return State::Unreachable;
+        }
+        let wave = waves.entry(pool).or_default();
+        let Some(revision) = facts.revision(pool).filter(|revision| facts.pulls(revision)) else {
+            wave.candidates.push(facts.place);
+            return State::Waiting;
+        };
+        wave.pulling += 1;
+        if facts.pods.images(facts.name, revision).is_some_and(|pod| pod.ready) {
+            wave.prepared.push(facts.place);
+            return State::Pulling;
+        }
+        let settings = settings_of(facts.scene, pool);
+        let wait = Wait::Images { node: facts.name.to_owned(), revision: revision.to_owned() };
+        let deadline = facts.scene.clock.end(wait, settings.progress_deadline_seconds);
+        if facts.scene.now < deadline {
+            plan.wake_at(deadline);
+            return State::Pulling;
+        }
+        self.held.insert(pool);
+        let reason = facts.image_trouble(revision);
+        if settings.on_failure == OnFailure::Pause {
+            return State::Late(reason);
+        }
+        let failure =
+            Some(Failure { pool: pool.to_owned(), revision: revision.to_owned(), reason: reason.clone() });
+        let shape = NodeShape { images: None, failure, ..facts.as_it_is() };
+        plan.actions.push(facts.shape(shape, NodeStep::GiveUpImages));
+        State::Failed(reason)
     }
 
     /// A node without a label: going back, back, or never gone.
     fn coming_back(
         &mut self,
-        watch: &Watch<'_, 'a>,
+        facts: &NodeFacts<'_, 'a>,
         wanted: Option<&'a str>,
-        waves: &mut BTreeMap<&'a str, Wave>,
+        waves: &mut Waves<'a>,
         plan: &mut Plan,
     ) -> State {
-        let node = watch.node;
+        let node = facts.node;
         if let Some(handover) = &node.handover {
-            self.on_the_way_back = true;
-            let settings = settings_of(watch.scene, &handover.pool);
-            let deadline = handover.started + seconds(settings.progress_deadline_seconds);
+            let settings = settings_of(facts.scene, &handover.pool);
+            let deadline = facts.back_by(settings.progress_deadline_seconds);
+            // Nobody else waits for longer, whatever somebody keeps writing on the node.
+            self.on_the_way_back |= facts.scene.now < deadline;
             if let Some(pool) = wanted.filter(|pool| *pool == handover.pool) {
                 waves.entry(pool).or_default().on_the_way += 1;
             }
             // Waited for in vain: the label is gone, so kube-proxy comes whenever it can.
-            if watch.is_back() || watch.scene.now >= deadline {
+            if facts.is_back() || facts.scene.now >= deadline {
                 let shape = NodeShape { failure: node.failure.clone(), ..NodeShape::default() };
-                plan.actions.push(watch.shape(shape, NodeStep::HandedBack));
+                plan.actions.push(facts.shape(shape, NodeStep::HandedBack));
             } else {
                 plan.wake_at(deadline);
             }
             return State::GoingBack;
         }
-        if watch.scene.needs_agent(watch.place) {
+        if facts.scene.needs_agent(facts.place) {
             return State::WithoutPool;
         }
-        if node.failure.is_some() {
+        if node.failure.is_some() || node.images.is_some() || node.revision.is_some() {
             self.on_the_way_back = true;
-            plan.actions.push(watch.shape(NodeShape::default(), NodeStep::Release));
+            plan.actions.push(facts.shape(NodeShape::default(), NodeStep::Release));
         }
         State::NotNeeded
     }
 
-    /// Begins the next wave of a pool.
-    fn begin(&self, scene: &Scene<'a>, pools: &Pools<'a>, pool: &str, wave: &Wave, plan: &mut Plan) {
-        // Those on their way back have lost their label and are counted by what is written down on them.
-        let going_back = scene.nodes.iter().any(|(_, node)| {
-            node.pool.is_none() && node.handover.as_ref().is_some_and(|handover| handover.pool == pool)
-        });
-        if wave.on_the_way > 0 || going_back {
+    /// Lets the nodes of a pool go over whose images are there, and begins its next wave.
+    fn begin(&self, scene: &Scene<'a>, pools: &Pools<'a>, pool: &'a str, wave: &Wave, plan: &mut Plan) {
+        let settings = settings_of(scene, pool);
+        let found = pools.pools.get(pool).filter(|found| found.begun && !self.held.contains(pool));
+        let made = found.and_then(|found| found.made.as_ref().ok());
+        let made = made.filter(|made| made.present && is_kept_off(made.kube_proxy.1));
+        for (place, made) in wave.prepared.iter().zip(std::iter::repeat(made).map_while(|made| made)) {
+            plan.actions.push(hand_over(scene, *place, pool, &made.revision));
+        }
+        if wave.on_the_way > 0 || is_going_back(scene, pool) {
             return;
         }
-        let settings = settings_of(scene, pool);
-        if !wave.back.is_empty() && scene.orphans.is_empty() {
-            let labelled = scene.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
-            for place in wave.back.iter().take(settings.max_unavailable.of(labelled)) {
-                let handover = Some(Handover { pool: pool.to_owned(), started: scene.now });
-                let shape = NodeShape { handover, ..NodeShape::default() };
-                plan.actions.push(shape_node(scene, *place, shape, NodeStep::HandBack));
+        if !wave.back.is_empty() {
+            return begin_back(scene, pool, wave, settings.max_unavailable, plan);
+        }
+        let (Some(made), Some(found)) = (made, found) else { return };
+        if settings.paused || wave.pulling > 0 {
+            return;
+        }
+        let size = settings.max_unavailable.of(found.members.len());
+        if !wave.restarts.is_empty() {
+            for place in wave.restarts.iter().take(size) {
+                plan.actions.push(stop_agent(scene, *place, pool));
             }
             return;
         }
-        let Some(found) = pools.pools.get(pool) else { return };
-        let prepared = found.made.as_ref().is_ok_and(|made| made.present && is_kept_off(made.kube_proxy.1));
-        if settings.paused || self.held.contains(pool) || !found.begun || !prepared {
-            return;
-        }
-        let may_begin = |place: &&usize| scene.needing(**place).any(Object::may_begin);
         // What an earlier agent has reported must not be taken for the word of the new one.
-        let unknown = |place: &&usize| !scene.cluster.reports.contains_key(scene.nodes[**place].0);
-        let moves = |place: &&usize| scene.nodes[**place].1.pool.is_some();
-        let next = wave.over.iter().filter(may_begin).filter(|place| unknown(place) || moves(place));
-        for place in next.take(settings.max_unavailable.of(found.members.len())) {
-            let shape = NodeShape {
-                pool: Some(pool.to_owned()),
-                handover: Some(Handover { pool: pool.to_owned(), started: scene.now }),
-                failure: None,
-            };
-            plan.actions.push(shape_node(scene, *place, shape, NodeStep::HandOver));
+        let unheard = |place: &&usize| {
+            let report = scene.cluster.reports.get(scene.nodes[**place].0);
+            let moves = scene.nodes[**place].1.pool.is_some();
+            report.is_none_or(|report| moves && (report.pool != pool || report.revision != made.revision))
+        };
+        let next = wave.candidates.iter().filter(|place| may_begin(scene, **place)).filter(unheard);
+        for place in next.take(if made.images_present { size } else { 0 }) {
+            let node = scene.nodes[*place].1;
+            let shape = NodeShape { images: Some(made.revision.clone()), failure: None, ..as_it_is(node) };
+            plan.actions.push(shape_node(scene, *place, shape, NodeStep::PullImages));
         }
     }
 
@@ -243,12 +389,16 @@ impl<'a> Rollout<'a> {
     fn forget(&mut self, scene: &Scene<'a>, pods: &Pods<'_>, plan: &mut Plan) {
         for (name, report) in &scene.cluster.reports {
             let node = scene.cluster.nodes.get(name);
-            if node.is_some_and(|node| node.pool.is_some()) {
+            let stopped = |node: &Node| {
+                node.revision.is_none() && node.handover.as_ref().is_some_and(|handover| handover.restart)
+            };
+            if node.is_some_and(|node| node.pool.is_some() && !stopped(node)) {
                 continue;
             }
             // An agent that has not ended yet would write it again. On a node that does not answer it may never end.
             let ending = node.is_some() && pods.agent(name, None).is_some();
-            self.on_the_way_back |= node.is_some_and(|node| node.ready || !ending);
+            let back = node.is_some_and(|node| node.pool.is_none() && (node.ready || !ending));
+            self.on_the_way_back |= back;
             if !ending {
                 plan.actions.push(Action::Forget { node: name.clone(), identity: report.identity.clone() });
             }
@@ -258,6 +408,13 @@ impl<'a> Rollout<'a> {
     /// Whether a node is on its way back to the cluster's kube-proxy, or has something of ours left.
     pub(super) fn on_the_way_back(&self) -> bool {
         self.on_the_way_back
+    }
+
+    /// Whether a node has acknowledged the object's generation and keeps to it.
+    pub(super) fn has_acknowledged(&self, scene: &Scene<'_>, object: &Object<'_>, place: usize) -> bool {
+        let report = scene.cluster.reports.get(scene.nodes[place].0);
+        self.working[place]
+            && report.is_some_and(|report| node::acknowledges(&report.acknowledged, object, place))
     }
 
     /// How many nodes are elsewhere for the object, and how many of them have acknowledged its generation and keep to it.
@@ -270,14 +427,14 @@ impl<'a> Rollout<'a> {
                 continue;
             }
             elsewhere += 1;
-            if self.states[place] != State::Done || self.strays[place] {
+            if !self.working[place] {
                 continue;
             }
             let Some(report) = scene.cluster.reports.get(*name) else { continue };
             let shared = Arc::as_ptr(&report.acknowledged);
             let acknowledged = match last {
                 Some((known, answer)) if known == shared => answer,
-                _ => report.acknowledged.get(object.uid) == Some(&object.generation),
+                _ => node::acknowledges(&report.acknowledged, object, place),
             };
             last = Some((shared, acknowledged));
             ready += usize::from(acknowledged);
@@ -286,123 +443,65 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// One node, and what is known about it.
-struct Watch<'s, 'a> {
-    scene: &'s Scene<'a>,
-    pools: &'s Pools<'a>,
-    pods: &'s Pods<'a>,
-    place: usize,
-    name: &'a str,
-    node: &'a Node,
+/// Begins the next wave of the way back.
+fn begin_back(scene: &Scene<'_>, pool: &str, wave: &Wave, size: MaxUnavailable, plan: &mut Plan) {
+    // A Service that cannot be put back, or that somebody keeps up as ours, holds up nobody for long.
+    let orphans = scene.orphans.iter();
+    let orphans =
+        orphans.map(|service| scene.clock.end(Wait::Orphan { service: Key::clone(service) }, ORPHANS));
+    if let Some(end) = orphans.max().filter(|end| scene.now < *end) {
+        return plan.wake_at(end);
+    }
+    let labelled = scene.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
+    for place in wave.back.iter().take(size.of(labelled)) {
+        let shape = NodeShape { handover: Some(new_handover(scene, pool)), ..NodeShape::default() };
+        plan.actions.push(shape_node(scene, *place, shape, NodeStep::HandBack));
+    }
 }
 
-impl Watch<'_, '_> {
-    fn shape(&self, shape: NodeShape, step: NodeStep) -> Action {
-        shape_node(self.scene, self.place, shape, step)
-    }
+/// Those on their way back have lost their label and are counted by what is written down on them.
+fn is_going_back(scene: &Scene<'_>, pool: &str) -> bool {
+    scene.nodes.iter().any(|(_, node)| {
+        node.pool.is_none() && node.handover.as_ref().is_some_and(|handover| handover.pool == pool)
+    })
+}
 
-    fn handover(&self, pool: &str) -> Handover {
-        Handover { pool: pool.to_owned(), started: self.scene.now }
-    }
+fn new_handover(scene: &Scene<'_>, pool: &str) -> Handover {
+    Handover::new(pool, scene.now)
+}
 
-    fn revision(&self, pool: &str) -> Option<&str> {
-        let made = self.pools.pools.get(pool)?.made.as_ref().ok()?;
-        Some(&made.revision)
-    }
+fn hand_over(scene: &Scene<'_>, place: usize, pool: &str, revision: &str) -> Action {
+    let node = scene.nodes[place].1;
+    let from = node.revision.clone().filter(|_| node.pool.as_deref() == Some(pool));
+    let shape = NodeShape {
+        pool: Some(pool.to_owned()),
+        revision: Some(revision.to_owned()),
+        images: None,
+        handover: Some(Handover { from, ..new_handover(scene, pool) }),
+        failure: None,
+    };
+    shape_node(scene, place, shape, NodeStep::HandOver)
+}
 
-    /// Whether the agent is ready and has acknowledged everything that is asked of this node.
-    fn is_complete(&self, pool: &str) -> bool {
-        self.pods.agent(self.name, Some(pool)).is_some_and(|pod| pod.ready) && self.missing(pool).is_none()
-    }
+fn stop_agent(scene: &Scene<'_>, place: usize, pool: &str) -> Action {
+    let node = scene.nodes[place].1;
+    let handover = Handover { restart: true, from: node.revision.clone(), ..new_handover(scene, pool) };
+    let shape = NodeShape { revision: None, handover: Some(handover), ..as_it_is(node) };
+    shape_node(scene, place, shape, NodeStep::StopAgent)
+}
 
-    /// What the agent has not said yet.
-    fn missing(&self, pool: &str) -> Option<String> {
-        let Some(report) = self.scene.cluster.reports.get(self.name).filter(|report| report.pool == pool)
-        else {
-            return Some("the agent has not reported".to_owned());
-        };
-        if !report.connected {
-            return Some("kube-proxy is not connected to the agent".to_owned());
-        }
-        if self.has_stray(pool) {
-            return Some("the cluster's own kube-proxy has not ended on this node".to_owned());
-        }
-        let asked = self.scene.needing(self.place);
-        let mut asked = asked.filter(|object| object.going.is_none() && !object.label_is_taken());
-        let behind = asked.find(|object| report.acknowledged.get(object.uid) != Some(&object.generation))?;
-        Some(format!("the agent has not acknowledged generation {} of {}", behind.generation, behind.name))
-    }
-
-    /// Whether the cluster's own kube-proxy runs here, beside the agent's.
-    fn has_stray(&self, pool: &str) -> bool {
-        let pool = self.pools.pools.get(pool);
-        let kube_proxy = pool.and_then(|pool| Some(pool.made.as_ref().ok()?.kube_proxy.0));
-        kube_proxy.is_some_and(|set| self.pods.of(self.name).any(|pod| pod.daemon_set == set.name))
-    }
-
-    /// Why the node is late.
-    fn trouble(&self, pool: &str) -> String {
-        if !self.node.ready {
-            return "the node is not ready".to_owned();
-        }
-        match self.pods.agent(self.name, Some(pool)) {
-            None => "no pod of the agent has come".to_owned(),
-            Some(Pod { trouble: Some(trouble), .. }) => trouble.clone(),
-            Some(Pod { ready: false, .. }) => "the agent's pod is not ready".to_owned(),
-            Some(_) => self.missing(pool).unwrap_or_default(),
-        }
-    }
-
-    /// Whether the cluster's kube-proxy serves the node again, or nobody can wait for that.
-    fn is_back(&self) -> bool {
-        let exists = self.scene.cluster.daemon_sets.values().any(|set| !is_pool(set));
-        !exists || !self.node.ready || self.pods.kube_proxy_is_ready(self.name)
+/// The fields of a node that are ours, as they are.
+fn as_it_is(node: &Node) -> NodeShape {
+    NodeShape {
+        pool: node.pool.clone(),
+        revision: node.revision.clone(),
+        images: node.images.clone(),
+        handover: node.handover.clone(),
+        failure: node.failure.clone(),
     }
 }
 
 fn shape_node(scene: &Scene<'_>, place: usize, shape: NodeShape, step: NodeStep) -> Action {
     let (name, node) = scene.nodes[place];
     Action::ShapeNode { node: name.to_owned(), identity: node.identity.clone(), shape, step }
-}
-
-fn seconds(count: u32) -> SignedDuration {
-    SignedDuration::from_secs(i64::from(count))
-}
-
-/// The pods by node.
-struct Pods<'a>(BTreeMap<&'a str, Vec<&'a Pod>>);
-
-impl<'a> Pods<'a> {
-    fn new(scene: &Scene<'a>) -> Self {
-        let mut by_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-        for pod in scene.cluster.pods.values() {
-            by_node.entry(&pod.node).or_default().push(pod);
-        }
-        Self(by_node)
-    }
-
-    fn of(&self, node: &str) -> impl Iterator<Item = &'a Pod> {
-        self.0.get(node).into_iter().flatten().copied()
-    }
-
-    /// The agent's pod on the node, of a pool or of any.
-    fn agent(&self, node: &str, pool: Option<&str>) -> Option<&'a Pod> {
-        self.of(node).find(|pod| match pool {
-            Some(pool) => pool_of(pod) == Some(pool),
-            None => pool_of(pod).is_some(),
-        })
-    }
-
-    fn kube_proxy_is_ready(&self, node: &str) -> bool {
-        self.of(node).any(|pod| pool_of(pod).is_none() && pod.ready)
-    }
-}
-
-fn pool_of(pod: &Pod) -> Option<&str> {
-    pod.daemon_set.strip_prefix(AGENT_NAME)?.strip_prefix('-')
-}
-
-/// The moment a wait that began then is over.
-pub(super) fn after(began: Timestamp, count: i64) -> Timestamp {
-    began + SignedDuration::from_secs(count)
 }

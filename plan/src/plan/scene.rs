@@ -1,4 +1,7 @@
 //! Which object has a say in what. Everything else asks here.
+//!
+//! What is written on a Service or on a node can be written by others, too: whoever may edit it can pretend to be the operator. So an
+//! object is taken to have changed a Service only if it claims it or its own status, which nobody else may write, says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -9,17 +12,23 @@ use isp_api::names::FINALIZER;
 use isp_api::preserve::{ConflictPolicy, DeletionPolicy, ServiceLabel};
 use isp_api::selector::BadSelector;
 use isp_api::validate::{Clash, Conflict, NodeIdentity, ServiceIdentity, conflicts};
+use isp_api::view::View;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Settings, checks};
-use crate::cluster::{Cluster, Key, Node, Service};
+use super::{Settings, checks, ingress, kube_proxy};
+use crate::cluster::{Cluster, DaemonSet, Key, Node, Service};
+use crate::observe::{HOME, made, recognised};
+use crate::waits::{Clock, Waits};
 
 /// The cluster with everything that follows from the objects alone.
 pub(super) struct Scene<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) settings: &'a Settings,
     pub(super) now: Timestamp,
+    pub(super) clock: Clock<'a>,
+    /// The cluster's kube-proxies.
+    pub(super) kube_proxies: BTreeMap<&'a Key, &'a DaemonSet>,
     pub(super) nodes: Vec<(&'a str, &'a Node)>,
     /// From the oldest to the newest.
     pub(super) objects: Vec<Object<'a>>,
@@ -45,8 +54,14 @@ pub(super) struct Object<'a> {
     pub(super) going: Option<Going>,
     /// Whether its finalizer is there.
     pub(super) held: bool,
-    /// For each node, whether it is an ingress node of this object.
+    /// For each node, whether the selector makes it an ingress node of this object.
+    pub(super) selected: Rc<Vec<bool>>,
+    /// For each node, whether it shows the object's Services in full: those that are selected, and those that are kept.
     pub(super) ingress: Rc<Vec<bool>>,
+    /// Nodes that are selected no more and are the last that serve one of its Services.
+    pub(super) kept: Vec<usize>,
+    /// For each node, whether the cluster's kube-proxy never runs there.
+    pub(super) left_out: Rc<Vec<bool>>,
     pub(super) bad_selector: Option<BadSelector>,
     /// What older objects keep it from having.
     pub(super) conflicts: Vec<Conflict>,
@@ -66,6 +81,12 @@ impl Object<'_> {
         self.conflicts.iter().any(|conflict| matches!(conflict.clash, Clash::ServiceLabel(_)))
     }
 
+    /// Whether its status lists the Service.
+    fn lists(&self, key: &Key) -> bool {
+        let listed = self.written.status.iter().flat_map(|status| &status.services);
+        listed.into_iter().any(|known| known.namespace == key.namespace && known.name == key.name)
+    }
+
     /// Whether a declaration of somebody else is overridden.
     pub(super) fn forces(&self) -> bool {
         self.written.spec.conflict_policy == ConflictPolicy::Force
@@ -77,7 +98,13 @@ impl Object<'_> {
             && self.going.is_none()
             && self.bad_selector.is_none()
             && !self.label_is_taken()
-            && (!self.touched.is_empty() || (self.checks.is_empty() && self.conflicts.is_empty()))
+            && (self.has_begun() || (self.checks.is_empty() && self.conflicts.is_empty()))
+    }
+
+    /// Whether something has been changed for it after its checks had passed. That they had, its status tells.
+    pub(super) fn has_begun(&self) -> bool {
+        let listed = self.written.status.as_ref().and_then(|status| status.ingress_nodes.as_ref());
+        listed.is_some() && !self.touched.is_empty()
     }
 
     /// Whether its nodes need agents: it wants something, or something is still changed for it.
@@ -89,8 +116,16 @@ impl Object<'_> {
         }
     }
 
+    /// Whether the node is not an ingress node and runs a kube-proxy that could show the Services.
     pub(super) fn is_elsewhere(&self, node: usize) -> bool {
-        !self.ingress.get(node).copied().unwrap_or(false)
+        let is = |list: &[bool]| list.get(node).copied().unwrap_or(false);
+        !is(&self.ingress) && !is(&self.left_out)
+    }
+
+    /// What a node should see of its Services.
+    pub(super) fn view(&self, node: usize) -> View {
+        let ingress = self.ingress.get(node).copied().unwrap_or(false);
+        if ingress { View::Full } else { self.written.spec.elsewhere.into() }
     }
 
     /// Whether its pool of this name gives way to an older object's.
@@ -103,7 +138,12 @@ impl Object<'_> {
 }
 
 impl<'a> Scene<'a> {
-    pub(super) fn new(cluster: &'a Cluster, settings: &'a Settings, now: Timestamp) -> Self {
+    pub(super) fn new(
+        cluster: &'a Cluster,
+        settings: &'a Settings,
+        waits: &'a Waits,
+        now: Timestamp,
+    ) -> Self {
         let nodes: Vec<_> = cluster.nodes.iter().map(|(name, node)| (name.as_str(), node)).collect();
         let aged = by_age(cluster.objects.values());
         let mut clashes = all_conflicts(cluster, &nodes);
@@ -113,11 +153,25 @@ impl<'a> Scene<'a> {
             .map(|object| new_object(object, settings, &nodes, &mut selected, &mut clashes))
             .collect();
         let claims = claim(cluster, &mut objects);
-        let orphans = touch(cluster, settings, &mut objects);
+        let orphans = touch(cluster, settings, &claims, &mut objects);
+        let mut left_out = kube_proxy::LeftOut::new(cluster, &nodes);
         for object in &mut objects {
+            object.left_out = left_out.of(object.written.spec.kube_proxy.as_ref());
+            ingress::keep(cluster, &nodes, object);
             object.checks = checks::check(cluster, object, &nodes);
         }
-        Self { cluster, settings, now, nodes, objects, claims, orphans }
+        let (clock, kube_proxies) = (Clock::new(waits, now), recognised(cluster));
+        Self { cluster, settings, now, clock, kube_proxies, nodes, objects, claims, orphans }
+    }
+
+    /// The DaemonSets that the operator made.
+    pub(super) fn made(&self) -> impl Iterator<Item = (&'a Key, &'a DaemonSet)> {
+        made(self.cluster)
+    }
+
+    /// Whether agents run in the namespace.
+    pub(super) fn is_home(&self, namespace: &str) -> bool {
+        namespace == HOME || self.kube_proxies.keys().any(|key| key.namespace == namespace)
     }
 
     pub(super) fn service(&self, key: &Key) -> Option<&'a Service> {
@@ -206,7 +260,7 @@ fn new_object<'a>(
     conflicts: &mut BTreeMap<String, Vec<Conflict>>,
 ) -> Object<'a> {
     let metadata = &object.metadata;
-    let (ingress, bad_selector) = selected.ingress_nodes(object, nodes);
+    let (selected, bad_selector) = selected.ingress_nodes(object, nodes);
     let name = metadata.name.as_deref().unwrap_or_default();
     let going = match object.spec.deletion_policy {
         _ if settings.cleanup => Some(Going::Restore),
@@ -222,7 +276,10 @@ fn new_object<'a>(
         label: object.service_label(),
         going,
         held: object.finalizers().iter().any(|finalizer| finalizer == FINALIZER),
-        ingress,
+        ingress: selected.clone(),
+        selected,
+        kept: Vec::new(),
+        left_out: Rc::default(),
         bad_selector,
         conflicts: conflicts.remove(name).unwrap_or_default(),
         claimed: Vec::new(),
@@ -260,9 +317,14 @@ fn claim<'a>(cluster: &'a Cluster, objects: &mut [Object<'a>]) -> BTreeMap<&'a K
     claims
 }
 
-/// Finds the Services that were changed for each object, by what is written down on them or by the label that only
-/// the operator gives; what is left was changed for an object that is gone.
-fn touch<'a>(cluster: &'a Cluster, settings: &Settings, objects: &mut [Object<'a>]) -> Vec<&'a Key> {
+/// Finds the Services that were changed for each object, by what is written down on them or by the label that only the operator gives,
+/// where the object claims the Service or its status lists it; the rest was changed for an object that is gone.
+fn touch<'a>(
+    cluster: &'a Cluster,
+    settings: &Settings,
+    claims: &BTreeMap<&'a Key, usize>,
+    objects: &mut [Object<'a>],
+) -> Vec<&'a Key> {
     let names: BTreeMap<&str, usize> =
         objects.iter().enumerate().map(|(place, object)| (object.name, place)).collect();
     let labels: BTreeMap<ServiceLabel, usize> =
@@ -280,8 +342,9 @@ fn touch<'a>(cluster: &'a Cluster, settings: &Settings, objects: &mut [Object<'a
             });
             labels_of_ours.next()
         };
+        let known = |place: &&usize| claims.get(key) == Some(*place) || objects[**place].lists(key);
         let retained = service.record.as_ref().is_some_and(|record| record.retained) && !settings.cleanup;
-        match by_record.or_else(by_label) {
+        match by_record.or_else(by_label).filter(known) {
             Some(place) => objects[*place].touched.push(key),
             None if retained => {}
             None => {

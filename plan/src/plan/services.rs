@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | does not carry the label | every node elsewhere has acknowledged, an ingress node has an endpoint | it gets the label |
 //! | carries the label, policy Cluster | the same | it gets the policy Local |
-//! | has Local, no endpoint for 30 s, `FallBack` | | that is written down, then the policy goes back |
-//! | fell back, an endpoint for 30 s | every node elsewhere has acknowledged | it gets the policy Local |
+//! | carries the label, no ingress node serves it, another node has an endpoint | | it loses the label: every node shows it |
+//! | has Local, no endpoint for 30 s, `FallBack` | | that is written down and the label goes, then the policy goes back |
+//! | was opened or fell back, an ingress node serves it for 30 s | every node elsewhere has acknowledged | it gets the label, then the policy Local |
 //!
 //! | a Service that is no longer wanted | then |
 //! |---|---|
@@ -25,17 +26,22 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Plan;
 use super::checks::{declared, declared_message, policy};
-use super::rollout::{Rollout, after};
+use super::ingress;
+use super::rollout::Rollout;
 use super::scene::{Going, Object, Scene};
 use crate::action::{Action, Returned, ServiceStep, Shape};
 use crate::cluster::{Key, Service};
 use crate::ownership::{Owner, foreign, ours, undeclared_owner};
 use crate::record::{OriginalLabel, ServiceRecord};
+use crate::waits::Wait;
 
-/// How long an endpoint must be gone, or back, before a policy that falls back follows.
-const STEADY: i64 = 30;
+/// How long an endpoint must be gone, or back, in seconds, before label and policy follow.
+const STEADY: u32 = 30;
 /// How often a field is set before whoever puts it back is left alone.
 const OFTEN: u32 = 2;
+
+const NOBODY_ANSWERS: &str = "no ingress node has a ready endpoint: nobody outside is answered";
+const OPEN: &str = "no ingress node has a ready endpoint: every node shows the Service, so that those with an endpoint answer";
 
 /// What is known about the Services of each object, by the object's place in the scene.
 pub(super) type News = BTreeMap<usize, Vec<ServiceStatus>>;
@@ -106,6 +112,10 @@ impl Wanted<'_, '_> {
         let labelled = service.labels.get(&object.label.key) == Some(&object.label.value);
         let local = service.policy == Some(TrafficPolicy::Local);
         let here = if labelled && local { ServiceState::Preserved } else { ServiceState::Waiting };
+        // Whatever else is the matter, the last way in is not closed.
+        if labelled && object.held && !service.deleting && !self.is_open() && self.must_open() {
+            return self.open(plan);
+        }
         if let Some(declared) = declared(object, service) {
             return self.say(ServiceState::Conflict, &declared_message(self.key, &declared));
         }
@@ -114,6 +124,9 @@ impl Wanted<'_, '_> {
         }
         if !service.exposed {
             return self.say(ServiceState::Waiting, "it cannot be reached from outside");
+        }
+        if self.is_open() {
+            return self.stay_open(labelled, plan);
         }
         if !labelled {
             return self.label(plan);
@@ -124,6 +137,78 @@ impl Wanted<'_, '_> {
             plan.actions.push(self.shape(record, ours(&service.owners), ServiceStep::Label));
         }
         if local { self.keep(plan) } else { self.localise(plan) }
+    }
+
+    /// Whether it was opened, or fell back, for this object.
+    fn is_open(&self) -> bool {
+        let record = self.service.record.as_ref().filter(|record| record.object == self.object.name);
+        record.is_some_and(|record| record.opened)
+    }
+
+    fn has_way_in(&self) -> bool {
+        ingress::has_way_in(self.scene.cluster, &self.scene.nodes, self.object, self.key)
+    }
+
+    /// Whether hiding it would close the last way in: no ingress node serves it, and another node could.
+    fn must_open(&self) -> bool {
+        let ready = self.scene.cluster.ready_endpoints(self.key);
+        !self.has_way_in() && ready.values().any(|count| *count > 0)
+    }
+
+    /// Has every node show it.
+    fn open(&mut self, plan: &mut Plan) {
+        let ours = self.service.owners.iter().find(|owner| owner.is_us());
+        if !ours.is_some_and(|owner| owner.labels.contains(&self.object.label.key)) {
+            // Somebody else holds the label, too.
+            return self.say(ServiceState::Preserved, NOBODY_ANSWERS);
+        }
+        let record = ServiceRecord { opened: true, ..self.record() };
+        plan.actions.push(self.shape_open(record, ServiceStep::Open));
+        self.say(ServiceState::Open, OPEN);
+    }
+
+    /// It is shown on every node, until an ingress node serves it again.
+    fn stay_open(&mut self, labelled: bool, plan: &mut Plan) {
+        let mut record = self.record();
+        let fell_back = record.fell_back;
+        let state = if fell_back { ServiceState::FellBack } else { ServiceState::Open };
+        if labelled && !self.has_way_in() {
+            return self.open(plan);
+        }
+        let way_in = self.has_way_in();
+        let steady = self.steady_at(way_in);
+        if !way_in {
+            self.say(state, if fell_back { "" } else { OPEN });
+            return self.fall_back(steady, record, plan);
+        }
+        self.status.state = state;
+        if !self.may_change() {
+            return;
+        }
+        if self.scene.now < steady {
+            plan.wake_at(steady);
+            return self.say(state, "an endpoint is back on an ingress node; waits whether it stays");
+        }
+        (record.opened, record.labelled) = (false, 1);
+        plan.actions.push(self.shape(record, ours(&self.service.owners), ServiceStep::Label));
+        self.say(state, "gets the label");
+    }
+
+    /// Gives the policy up where that is asked for, when no ingress node has had an endpoint for a while.
+    fn fall_back(&mut self, steady: Timestamp, mut record: ServiceRecord, plan: &mut Plan) {
+        let falls_back = self.object.written.spec.when_no_ingress_endpoint == WhenNoIngressEndpoint::FallBack
+            && ours(&self.service.owners);
+        if !falls_back {
+            return;
+        }
+        if record.fell_back {
+            plan.actions.push(give_up_policy(self.key, self.service, &record));
+        } else if self.scene.now >= steady {
+            (record.fell_back, record.opened) = (true, true);
+            plan.actions.push(self.shape_open(record, ServiceStep::FallBack));
+        } else {
+            plan.wake_at(steady);
+        }
     }
 
     /// Step 3.
@@ -152,27 +237,17 @@ impl Wanted<'_, '_> {
         if !self.may_change() {
             return;
         }
-        if fell_back {
-            let steady = after(self.since(), STEADY);
-            if self.scene.now < steady {
-                plan.wake_at(steady);
-                return self.say(
-                    ServiceState::FellBack,
-                    "an endpoint is back on an ingress node; waits whether it stays",
-                );
-            }
-        }
         record.fell_back = false;
         record.localised = if fell_back { 1 } else { record.localised + 1 };
         plan.actions.push(self.shape(record, true, ServiceStep::Localise));
     }
 
-    /// Step 6: the policy is Local.
+    /// Step 6: the policy is Local, and every node but the ingress nodes hides the Service.
     fn keep(&mut self, plan: &mut Plan) {
         let mut record = self.record();
-        let falls_back = self.object.written.spec.when_no_ingress_endpoint == WhenNoIngressEndpoint::FallBack
-            && ours(&self.service.owners);
-        if self.status.ingress_endpoints > 0 {
+        let some = self.status.ingress_endpoints > 0;
+        let steady = self.steady_at(some);
+        if some {
             if record.fell_back {
                 // It was about to fall back when an endpoint came.
                 record.fell_back = false;
@@ -180,19 +255,14 @@ impl Wanted<'_, '_> {
             }
             return self.say(ServiceState::Preserved, "");
         }
-        self.say(ServiceState::Preserved, "no ingress node has a ready endpoint: nobody outside is answered");
-        if !falls_back {
-            return;
-        }
-        let steady = after(self.since(), STEADY);
-        if record.fell_back {
-            plan.actions.push(give_up_policy(self.key, self.service, &record));
-        } else if self.scene.now >= steady {
-            record.fell_back = true;
-            plan.actions.push(self.shape(record, true, ServiceStep::FallBack));
-        } else {
-            plan.wake_at(steady);
-        }
+        self.say(ServiceState::Preserved, NOBODY_ANSWERS);
+        self.fall_back(steady, record, plan);
+    }
+
+    /// When an ingress node will have had an endpoint, or none, for a while.
+    fn steady_at(&self, some: bool) -> Timestamp {
+        let (object, service) = (self.object.uid.to_owned(), self.key.clone());
+        self.scene.clock.end(Wait::Endpoints { object, service, some }, STEADY)
     }
 
     /// What every change waits for.
@@ -201,6 +271,8 @@ impl Wanted<'_, '_> {
         let state = self.status.state;
         if self.status.ingress_endpoints == 0 {
             self.say(state, "waits for a ready endpoint on an ingress node");
+        } else if !self.has_way_in() {
+            self.say(state, "waits until an ingress node with a ready endpoint shows it in full");
         } else if !begun {
             self.say(state, "waits for what the conditions say");
         } else if !self.acknowledged {
@@ -266,6 +338,7 @@ impl Wanted<'_, '_> {
             generation: object.generation,
             labelled: 0,
             localised: 0,
+            opened: false,
             fell_back: false,
             retained: false,
         }
@@ -276,8 +349,10 @@ impl Wanted<'_, '_> {
         shape_service(self.key, self.service, shape, step)
     }
 
-    fn since(&self) -> Timestamp {
-        self.status.ingress_endpoints_since.as_ref().map_or(self.scene.now, |since| since.0)
+    /// The same without the label. The policy stays as it is.
+    fn shape_open(&self, record: ServiceRecord, step: ServiceStep) -> Action {
+        let shape = Shape { label: None, local: ours(&self.service.owners), record: Some(record) };
+        shape_service(self.key, self.service, shape, step)
     }
 
     /// Somebody keeps undoing what was done.

@@ -5,7 +5,7 @@ mod notices;
 use isp_api::conditions::record;
 use isp_api::names::condition;
 use isp_api::preserve::{
-    IngressSourcePreserveStatus, Phase, PoolStatus, ServiceState, ServiceStatus, Summary,
+    IngressSourcePreserveStatus, LeftOut, Phase, PoolStatus, ServiceState, ServiceStatus, Summary,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -17,6 +17,9 @@ use super::scene::{Going, Object, Scene};
 use super::services::News;
 use super::{Plan, sidecars};
 use crate::action::Action;
+
+/// How many nodes are named.
+const MOST_NAMES: usize = 20;
 
 /// A condition without its time.
 struct Said {
@@ -77,19 +80,25 @@ impl Story<'_, '_> {
         let checked = self.checked();
         let agents = self.agents(elsewhere);
         let labelled = self.services_are("Labelled", "carry the label", |state| {
-            [ServiceState::Labelled, ServiceState::Preserved, ServiceState::FellBack].contains(&state)
+            [ServiceState::Labelled, ServiceState::Preserved].contains(&state)
         });
         let local = self.services_are("LocalPolicySet", "have externalTrafficPolicy Local", |state| {
             state == ServiceState::Preserved
         });
         let heard = if elsewhere == acknowledged {
             yes("Acknowledged", format!("all {elsewhere} nodes elsewhere see what they should"))
-        } else if let Some(node) = self.stray() {
+        } else if let Some(node) = self.suspect(|place| self.rollout.strays[place]) {
             let message = format!(
                 "the cluster's own kube-proxy runs on node {node}, beside the agent's, and shows everything there: see that its \
                  DaemonSet keeps the node affinity, and that its pod ends"
             );
             no("KubeProxyRuns", message)
+        } else if let Some(node) = self.suspect(|place| !self.rollout.strays[place]) {
+            let message = format!(
+                "the cluster's own kube-proxy ran on node {node}, beside the agent's, and left rules there: the agent is started anew, \
+                 so that all rules are written anew"
+            );
+            no("RulesOutdated", message)
         } else {
             no(
                 "Waiting",
@@ -137,9 +146,12 @@ impl Story<'_, '_> {
                 services: format!("{preserved}/{}", self.services.len()),
                 nodes: format!("{acknowledged}/{elsewhere}"),
             }),
+            ingress_nodes: self.ingress_nodes(before),
             conditions,
             services: self.services.to_vec(),
             node_pools: self.node_pools(),
+            left_out: self.left_out(),
+            kube_proxy: kube_proxy::status(self.scene, self.pools, object),
             sidecars,
         }
     }
@@ -176,6 +188,11 @@ impl Story<'_, '_> {
         if done == elsewhere {
             return yes("AgentsReady", format!("all {elsewhere} nodes elsewhere have their agent"));
         }
+        if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err())
+            && matches!(problem, kube_proxy::Problem::NotKeptOff { .. })
+        {
+            return no(problem.reason(), problem.to_string());
+        }
         let failures: Vec<String> = self
             .elsewhere()
             .filter_map(|(pool, node, state)| match state {
@@ -191,6 +208,18 @@ impl Story<'_, '_> {
         if let Some(first) = failures.first() {
             let message = format!("a wave missed its deadline: {first}");
             return no("WaveFailed", with_more(message, failures.len() - 1));
+        }
+        let unready: Vec<_> = self
+            .elsewhere()
+            .filter_map(|(_, node, state)| match state {
+                State::NotReady { reason, .. } => {
+                    Some(format!("the agent of node {node} is not ready: {reason}"))
+                }
+                _ => None,
+            })
+            .collect();
+        if let Some(first) = unready.first() {
+            return no("AgentNotReady", with_more(first.clone(), unready.len() - 1));
         }
         if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err()) {
             return no(problem.reason(), problem.to_string());
@@ -227,7 +256,13 @@ impl Story<'_, '_> {
                 format!("node {first} is not ready, so it cannot get its agent: bring it back or delete it");
             return no("NodeNotReady", with_more(message, unreachable.len() - 1));
         }
-        no("RollingOut", format!("{done} of {elsewhere} nodes elsewhere have their agent"))
+        let outdated = self.elsewhere().filter(|(_, _, state)| **state == State::Outdated).count();
+        let message = if outdated > 0 {
+            format!("{done} of {elsewhere} nodes elsewhere have the current revision of their agent")
+        } else {
+            format!("{done} of {elsewhere} nodes elsewhere have their agent")
+        };
+        no("RollingOut", message)
     }
 
     /// The nodes elsewhere: pool, name, state.
@@ -249,15 +284,36 @@ impl Story<'_, '_> {
             .map(|(name, pool)| (*name, pool))
     }
 
-    /// A node that has gone over and still has, or has again, the cluster's own kube-proxy.
-    fn stray(&self) -> Option<&str> {
+    /// A node that has, or had, the cluster's own kube-proxy beside its agent.
+    fn suspect(&self, of: impl Fn(usize) -> bool) -> Option<&str> {
         let mut places = self.scene.nodes.iter().enumerate();
         let (_, (name, _)) = places.find(|(place, _)| {
-            self.object.is_elsewhere(*place)
-                && self.rollout.strays[*place]
-                && self.rollout.states[*place] == State::Done
+            self.object.is_elsewhere(*place) && self.rollout.states[*place] == State::Suspect && of(*place)
         })?;
         Some(name)
+    }
+
+    /// The nodes that show the Services in full, once the checks have passed.
+    fn ingress_nodes(&self, before: &IngressSourcePreserveStatus) -> Option<Vec<String>> {
+        let object = self.object;
+        let passed =
+            object.held && object.going.is_none() && object.checks.is_empty() && object.conflicts.is_empty();
+        if before.ingress_nodes.is_none() && !passed {
+            return None;
+        }
+        let nodes = self.scene.nodes.iter().enumerate().filter(|(place, _)| object.ingress[*place]);
+        Some(nodes.map(|(_, (name, _))| (*name).to_owned()).collect())
+    }
+
+    /// Nodes on which the cluster's kube-proxy never runs.
+    fn left_out(&self) -> Option<LeftOut> {
+        let left_out = |place: &usize| self.object.left_out[*place] && !self.object.ingress[*place];
+        let names: Vec<_> =
+            (0..self.scene.nodes.len()).filter(left_out).map(|place| self.scene.nodes[place].0).collect();
+        (!names.is_empty()).then(|| LeftOut {
+            count: u32::try_from(names.len()).unwrap_or(u32::MAX),
+            nodes: names.iter().take(MOST_NAMES).map(|name| (*name).to_owned()).collect(),
+        })
     }
 
     fn services_are(&self, reason: &'static str, what: &str, holds: impl Fn(ServiceState) -> bool) -> Said {
@@ -282,18 +338,10 @@ impl Story<'_, '_> {
             of_services.map(|service| ("FieldDeclared", service.message.clone().unwrap_or_default())),
         );
         if self.object.going.is_none() {
-            found.extend(self.own_pools().filter_map(|(_, pool)| {
-                let (key, set) = pool.made.as_ref().ok()?.kube_proxy;
-                let declared = kube_proxy::declared(set).filter(|_| !self.object.forces())?;
-                let message = format!(
-                    "DaemonSet {key}: {:?} has declared {}: add the requirement {} DoesNotExist to each of its terms \
-                     there, or set conflictPolicy: Force",
-                    declared.manager,
-                    declared.field,
-                    isp_api::names::AGENT_POOL_LABEL,
-                );
-                Some(("FieldDeclared", message))
-            }));
+            let fought =
+                |problem: &&kube_proxy::Problem| matches!(problem, kube_proxy::Problem::NotKeptOff { .. });
+            let problems = self.own_pools().filter_map(|(_, pool)| pool.made.as_ref().err()).filter(fought);
+            found.extend(problems.map(|problem| (problem.reason(), problem.to_string())));
         }
         match found.first() {
             None => no("None", "nobody else claims anything"),
@@ -302,16 +350,17 @@ impl Story<'_, '_> {
     }
 
     fn degraded(&self) -> Said {
-        let lost = self.services.iter().filter(|service| {
-            service.ingress_endpoints == 0
-                && [ServiceState::Preserved, ServiceState::FellBack].contains(&service.state)
+        let lost = self.services.iter().filter(|service| match service.state {
+            ServiceState::Preserved => service.ingress_endpoints == 0,
+            ServiceState::Open | ServiceState::FellBack => true,
+            _ => false,
         });
         let lost: Vec<String> = lost
             .map(|service| {
-                let outcome = if service.state == ServiceState::FellBack {
-                    "it fell back to Cluster, so its clients' address is lost"
-                } else {
-                    "nobody outside is answered"
+                let outcome = match service.state {
+                    ServiceState::FellBack => "it fell back to Cluster, so its clients' address is lost",
+                    ServiceState::Open => "every node shows it, and those with an endpoint answer",
+                    _ => "nobody outside is answered",
                 };
                 format!(
                     "Service {}/{} has no ready endpoint on an ingress node: {outcome}",
@@ -321,6 +370,20 @@ impl Story<'_, '_> {
             .collect();
         if let Some(first) = lost.first() {
             return yes("NoIngressEndpoint", with_more(first.clone(), lost.len() - 1));
+        }
+        if let Some(first) = self.object.kept.first().filter(|_| self.object.going.is_none()) {
+            let message = format!(
+                "spec.ingressNodes no longer selects node {}, which is the last that serves a Service, so it stays an ingress node: select a \
+                 node that runs an endpoint of each Service",
+                self.scene.nodes[*first].0
+            );
+            return yes("LastIngressNode", with_more(message, self.object.kept.len() - 1));
+        }
+        if self.object.going.is_none()
+            && let Some((_, node, State::NotReady { reason, .. })) =
+                self.elsewhere().find(|(_, _, state)| matches!(state, State::NotReady { lasts: true, .. }))
+        {
+            return yes("AgentNotReady", format!("the agent of node {node} is not ready: {reason}"));
         }
         let failed = |state: &State| matches!(state, State::Late(_) | State::Failed(_));
         if self.object.going.is_none()
@@ -384,6 +447,7 @@ impl Story<'_, '_> {
             "KubeProxyNotFound",
             "KubeProxyAmbiguous",
             "KubeProxyUnusable",
+            "KubeProxyNotKeptOff",
         ];
         if conflict.holds
             || stuck.contains(&agents.reason)
@@ -412,19 +476,26 @@ impl Story<'_, '_> {
         let mut pools: Vec<PoolStatus> = Vec::new();
         for (name, pool) in self.own_pools() {
             let members = pool.members.iter().filter(|node| self.object.is_elsewhere(**node));
-            let (mut nodes, mut handed_over, mut ready, mut failed) = (0, 0, 0, 0);
+            let (mut nodes, mut handed_over, mut ready, mut failed, mut updated) = (0, 0, 0, 0, 0);
             for place in members {
                 nodes += 1;
-                let (node, facts) = self.scene.nodes[*place];
+                let (_, facts) = self.scene.nodes[*place];
                 handed_over += u32::from(facts.pool.as_deref() == Some(name));
-                let report = self.scene.cluster.reports.get(node);
-                let current = report.is_some_and(|report| {
-                    report.acknowledged.get(self.object.uid) == Some(&self.object.generation)
-                });
-                ready += u32::from(self.rollout.states[*place] == State::Done && current);
+                let current = self.rollout.has_acknowledged(self.scene, self.object, *place);
+                ready += u32::from(current);
+                updated += u32::from(
+                    facts.pool.as_deref() == Some(name) && facts.revision.as_deref() == pool.revision(),
+                );
                 failed += u32::from(matches!(self.rollout.states[*place], State::Late(_) | State::Failed(_)));
             }
-            pools.push(PoolStatus { name: name.to_owned(), nodes, handed_over, ready, failed });
+            pools.push(PoolStatus {
+                name: name.to_owned(),
+                nodes,
+                handed_over,
+                ready,
+                failed,
+                updated: Some(updated),
+            });
         }
         pools
     }

@@ -1,14 +1,15 @@
 //! What the DaemonSet controller, the kubelets and the agents do, all of it at once.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use isp_api::names::{AGENT_NAME, AGENT_POOL_LABEL};
+use isp_api::names::AGENT_POOL_LABEL;
+use isp_api::validate::NodeIdentity;
+use isp_api::view::view;
 
 use super::Simulation;
-use super::placement::admits;
-use crate::cluster::{Key, Pod, Report};
-use crate::observe::is_pool;
+use crate::cluster::{Acknowledged, Acknowledgements, Key, Pod, PodRole, Report};
+use crate::observe::role;
+use crate::placement::{admits, tolerates};
 
 impl Simulation {
     /// Each DaemonSet has a pod on each node that it admits, and each agent that runs acknowledges what there is.
@@ -16,19 +17,24 @@ impl Simulation {
         self.cluster.pods.clear();
         for (key, set) in &self.cluster.daemon_sets {
             let Some(template) = set.object.spec.template.spec.as_ref() else { continue };
-            let agents = is_pool(set);
+            let role = set.object.spec.template.metadata.as_ref().and_then(role);
             for (name, node) in &self.cluster.nodes {
                 // One that lingers is on its way out already.
-                let lingers = !agents && self.lingering.contains(name);
-                if !lingers && !admits(template, name, node) {
+                let lingers = role.is_none() && self.lingering.contains(name);
+                if !lingers && !(admits(template, name, node) && tolerates(template, node)) {
                     continue;
                 }
-                let trouble = self.broken.get(name).filter(|_| agents).cloned();
+                let trouble = match &role {
+                    Some(PodRole::Agent { .. }) => self.broken.get(name),
+                    Some(PodRole::Images { .. }) => self.unpullable.get(name),
+                    None => None,
+                };
                 let pod = Pod {
-                    daemon_set: key.name.clone(),
+                    daemon_set: key.clone(),
+                    role: role.clone(),
                     node: name.clone(),
                     ready: node.ready && !lingers && trouble.is_none(),
-                    trouble,
+                    trouble: trouble.cloned(),
                 };
                 self.cluster.pods.insert(Key::new(&*key.namespace, format!("{}-{name}", key.name)), pod);
             }
@@ -38,46 +44,53 @@ impl Simulation {
 
     /// Each agent that runs acknowledges what there is.
     fn agents(&mut self) {
-        let objects = self.cluster.objects.values();
-        let all: BTreeMap<String, i64> = objects
-            .map(|object| {
-                let metadata = &object.metadata;
-                (metadata.uid.clone().unwrap_or_default(), metadata.generation.unwrap_or_default())
+        let ready = self.cluster.pods.values().filter(|pod| pod.ready);
+        let agents: Vec<(String, String, String)> = ready
+            .filter_map(|pod| match &pod.role {
+                Some(PodRole::Agent { pool, revision }) => {
+                    Some((pod.node.clone(), pool.clone(), revision.clone()))
+                }
+                _ => None,
             })
             .collect();
-        let all = Arc::new(all);
-        let agents: Vec<(String, String)> = self
-            .cluster
-            .pods
-            .values()
-            .filter(|pod| pod.ready)
-            .filter_map(|pod| {
-                let pool = pod.daemon_set.strip_prefix(AGENT_NAME)?.strip_prefix('-')?;
-                Some((pod.node.clone(), pool.to_owned()))
-            })
-            .collect();
-        for (node, pool) in agents {
-            let current = self.cluster.reports.get(&node);
-            let says =
-                |report: &Report| report.pool == pool && report.connected && report.acknowledged == all;
-            if current.is_some_and(says) {
+        for (name, pool, revision) in agents {
+            let Some(node) = self.cluster.nodes.get(&name) else { continue };
+            let node = NodeIdentity { name: &name, labels: &node.labels };
+            let views = view(node, self.cluster.objects.values()).objects.into_iter();
+            let vouched = views.filter(|object| object.doubt.is_none());
+            let acknowledged: Acknowledgements = vouched
+                .map(|object| (object.uid, Acknowledged { generation: object.generation, view: object.view }))
+                .collect();
+            let says = |report: &Report| {
+                report.pool == pool
+                    && report.revision == revision
+                    && report.connected
+                    && *report.acknowledged == acknowledged
+            };
+            if self.cluster.reports.get(&name).is_some_and(says) {
                 continue;
             }
             let identity = self.identity();
-            let report = Report { identity, pool, connected: true, acknowledged: all.clone() };
-            self.cluster.reports.insert(node, report);
+            let acknowledged = Arc::new(acknowledged);
+            let report = Report { identity, pool, revision, connected: true, acknowledged };
+            self.cluster.reports.insert(name, report);
         }
     }
 
-    /// From now on an agent that is in trouble stays in it. Gives the nodes of those.
+    /// From now on an agent that is in trouble stays in it, and images that cannot be pulled are not. Gives the nodes of those.
     pub fn keep_trouble(&mut self) -> Vec<String> {
-        for pod in self.cluster.pods.values().filter(|pod| pod.daemon_set.starts_with(AGENT_NAME)) {
+        for pod in self.cluster.pods.values() {
             let there = self.cluster.nodes.get(&pod.node);
-            let wanted = there.is_some_and(|node| node.labels.contains_key(AGENT_POOL_LABEL));
-            if let Some(trouble) = pod.trouble.as_ref().filter(|_| wanted) {
-                self.broken.insert(pod.node.clone(), trouble.clone());
-            }
+            let wanted =
+                there.is_some_and(|node| node.labels.contains_key(AGENT_POOL_LABEL) || node.images.is_some());
+            let Some(trouble) = pod.trouble.as_ref().filter(|_| wanted) else { continue };
+            let troubled = match &pod.role {
+                Some(PodRole::Agent { .. }) => &mut self.broken,
+                Some(PodRole::Images { .. }) => &mut self.unpullable,
+                None => continue,
+            };
+            troubled.insert(pod.node.clone(), trouble.clone());
         }
-        self.broken.keys().cloned().collect()
+        self.broken.keys().chain(self.unpullable.keys()).cloned().collect()
     }
 }

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::{Value, json};
 
-use super::placement::admits;
 use crate::cluster::Node;
+use crate::placement::admits;
 
 fn admitted(pod: Value) -> Vec<&'static str> {
     let mut pod = pod;

@@ -1,8 +1,10 @@
 //! What the API server does with the operator's writes, as far as the facts show: values, and who owns them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use isp_api::names::{AGENT_POOL_LABEL, FINALIZER, OPERATOR_FIELD_MANAGER};
+use isp_api::names::{
+    AGENT_IMAGES_LABEL, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FINALIZER, OPERATOR_FIELD_MANAGER,
+};
 use isp_api::preserve::{ServiceLabel, TrafficPolicy};
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use k8s_openapi::api::core::v1::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
@@ -79,11 +81,19 @@ impl Simulation {
                 }
                 found.identity.version = version;
                 found.pool.clone_from(&shape.pool);
+                found.revision.clone_from(&shape.revision);
+                found.images.clone_from(&shape.images);
                 found.handover.clone_from(&shape.handover);
                 found.failure.clone_from(&shape.failure);
-                match &shape.pool {
-                    Some(pool) => drop(found.labels.insert(AGENT_POOL_LABEL.to_owned(), pool.clone())),
-                    None => drop(found.labels.remove(AGENT_POOL_LABEL)),
+                for (key, value) in [
+                    (AGENT_POOL_LABEL, &shape.pool),
+                    (AGENT_REVISION_LABEL, &shape.revision),
+                    (AGENT_IMAGES_LABEL, &shape.images),
+                ] {
+                    match value {
+                        Some(value) => drop(found.labels.insert(key.to_owned(), value.clone())),
+                        None => drop(found.labels.remove(key)),
+                    }
                 }
             }
             Action::KeepOff { daemon_set, identity, terms, record } => {
@@ -93,7 +103,7 @@ impl Simulation {
                     manager: OPERATOR_FIELD_MANAGER.to_owned(),
                     applies: true,
                     field: true,
-                    labels: BTreeSet::new(),
+                    ..Owner::default()
                 });
                 found.record = Some((**record).clone());
                 set_terms(&mut found.object, terms.clone());
@@ -114,9 +124,9 @@ impl Simulation {
             }
             Action::ApplyPool { daemon_set, .. } => {
                 let key = observe::key(&daemon_set.metadata);
-                let identity = self.identity();
-                let Some(set) = observe::daemon_set(daemon_set) else { return false };
-                self.cluster.daemon_sets.insert(key, DaemonSet { identity, ..set });
+                let (identity, object) = (self.identity(), DaemonSetObject::clone(daemon_set));
+                let set = DaemonSet { identity, object, made: true, ..DaemonSet::default() };
+                self.cluster.daemon_sets.insert(key, set);
             }
             Action::DeletePool { daemon_set, identity } => {
                 if self.daemon_set(daemon_set, identity, version).is_none() {
@@ -223,7 +233,8 @@ fn shape_service(service: &mut Service, shape: &Shape) {
 }
 
 /// Gives a DaemonSet's pods this required node affinity. No terms: none. Other kinds of affinity stay.
-fn set_terms(set: &mut DaemonSetObject, terms: Vec<NodeSelectorTerm>) {
+pub(crate) fn set_terms(set: &mut DaemonSetObject, terms: Vec<NodeSelectorTerm>) {
+    *set.metadata.generation.get_or_insert_default() += 1;
     let Some(pod) = set.spec.template.spec.as_mut() else { return };
     let mut affinity = pod.affinity.take().unwrap_or_default();
     let mut of_nodes = affinity.node_affinity.take().unwrap_or_default();

@@ -10,7 +10,7 @@ fn current(names: &[&str]) -> Current {
     let object = |name: &&str| preserve(name, json!({"serviceLabel": {"value": "shared"}}));
     let objects: Vec<_> = names.iter().map(object).collect();
     let state = State::new();
-    state.publish(view(&BTreeMap::new(), &objects));
+    state.publish(view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, &objects));
     state.current().unwrap()
 }
 

@@ -11,7 +11,7 @@ const ACCEPT: &str = "application/vnd.kubernetes.protobuf,application/json";
 fn narrowing(objects: &[(&str, &str)]) -> Narrowing {
     let object = |(name, elsewhere): &(&str, &str)| preserve(name, json!({"elsewhere": elsewhere}));
     let objects: Vec<_> = objects.iter().map(object).collect();
-    view(&BTreeMap::new(), &objects).narrowing
+    view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, &objects).narrowing
 }
 
 fn ask(method: &str, path_and_query: &str, narrowing: &Narrowing) -> Result<Forward, Refusal> {

@@ -175,7 +175,9 @@ fn narrowing() -> Arc<Narrowing> {
         preserve(name, json!({"serviceLabel": {"key": key, "value": value}, "elsewhere": elsewhere}))
     };
     let objects = [object("one", "a", "1", "ClusterOnly"), object("two", "b", "2", "Hidden")];
-    Arc::new(view(&BTreeMap::new(), &objects).narrowing)
+    Arc::new(
+        view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, &objects).narrowing,
+    )
 }
 
 fn is_narrowed(service: &Service) -> bool {

@@ -72,14 +72,14 @@ fn service_labels() -> impl Strategy<Value = BTreeMap<String, String>> {
 proptest! {
     #[test]
     fn without_objects_every_node_sees_everything(node in node_labels(), service in service_labels()) {
-        let view = view(&node, []);
+        let view = view(on(&node), []);
         prop_assert!(view.narrowing.is_empty() && view.objects.is_empty());
         prop_assert_eq!(view.narrowing.of(&service), View::Full);
     }
 
     #[test]
     fn an_ingress_node_sees_its_object_in_full_whatever_the_others_say(node in node_labels(), objects in objects()) {
-        let view = view(&node, &objects);
+        let view = view(on(&node), &objects);
         for object in objects.iter().filter(|object| object.spec.ingress_nodes.contains(&node) == Ok(true)) {
             let own = view.objects.iter().find(|own| own.object == object.name_any()).unwrap();
             prop_assert_eq!(own.view, View::Full);
@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn elsewhere_no_object_is_seen_wider_than_it_allows(node in node_labels(), objects in objects()) {
-        let view = view(&node, &objects);
+        let view = view(on(&node), &objects);
         for object in objects.iter().filter(|object| object.spec.ingress_nodes.contains(&node) != Ok(true)) {
             let own = view.objects.iter().find(|own| own.object == object.name_any()).unwrap();
             prop_assert_eq!(own.view, View::from(object.spec.elsewhere));
@@ -105,8 +105,8 @@ proptest! {
     fn adding_an_object_never_widens_anothers_view(
         node in node_labels(), objects in objects(), newcomer in newcomer(), service in service_labels(),
     ) {
-        let before = view(&node, &objects);
-        let after = view(&node, objects.iter().chain([&newcomer]));
+        let before = view(on(&node), &objects);
+        let after = view(on(&node), objects.iter().chain([&newcomer]));
         prop_assert!(after.narrowing.of(&service) >= before.narrowing.of(&service));
         for own in &before.objects {
             prop_assert!(after.objects.contains(own));
@@ -117,8 +117,8 @@ proptest! {
     fn an_older_object_of_the_same_label_keeps_what_it_has(
         node in node_labels(), objects in objects(), newcomer in newcomer(),
     ) {
-        let before = view(&node, &objects);
-        let after = view(&node, objects.iter().chain([&newcomer]));
+        let before = view(on(&node), &objects);
+        let after = view(on(&node), objects.iter().chain([&newcomer]));
         for own in &before.objects {
             let marked = BTreeMap::from([(own.label.key.clone(), own.label.value.clone())]);
             prop_assert_eq!(after.narrowing.of(&marked), before.narrowing.of(&marked));
@@ -132,7 +132,7 @@ proptest! {
             (Just(objects), shuffled)
         }),
     ) {
-        prop_assert_eq!(view(&node, &objects), view(&node, &shuffled));
+        prop_assert_eq!(view(on(&node), &objects), view(on(&node), &shuffled));
     }
 
     #[test]
@@ -141,7 +141,7 @@ proptest! {
         for object in &mut alive {
             object.metadata.deletion_timestamp = None;
         }
-        prop_assert_eq!(view(&node, &objects), view(&node, &alive));
+        prop_assert_eq!(view(on(&node), &objects), view(on(&node), &alive));
     }
 
     #[test]
@@ -149,7 +149,7 @@ proptest! {
         node in node_labels(), objects in objects(), service in service_labels(),
     ) {
         use kube::core::SelectorExt;
-        let narrowing = view(&node, &objects).narrowing;
+        let narrowing = view(on(&node), &objects).narrowing;
         prop_assert_eq!(narrowing.without_hidden().matches(&service), narrowing.of(&service) != View::Hidden);
     }
 }

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use isp_plan::cluster::PodRole;
 use isp_plan::record::{Failure, Handover};
 use serde_json::{Value, json};
 
@@ -34,7 +35,10 @@ fn node(labels: &[(&str, &str)], pool: Option<&str>) -> Node {
 
 fn pod(set: &str, trouble: Option<&str>) -> (Key, Pod) {
     let pod = Pod {
-        daemon_set: set.to_owned(),
+        daemon_set: Key::new("kube-system", set),
+        role: set
+            .starts_with("proxy-agent")
+            .then(|| PodRole::Agent { pool: "default".to_owned(), revision: "1".to_owned() }),
         node: "work-1".to_owned(),
         ready: trouble.is_none(),
         trouble: trouble.map(str::to_owned),
@@ -195,7 +199,7 @@ work-1: the cluster's kube-proxy serves it
 
 #[test]
 fn a_node_between_the_two() {
-    let handover = Handover { pool: "default".to_owned(), started: "2026-01-01T00:00:00Z".parse().unwrap() };
+    let handover = Handover::new("default", "2026-01-01T00:00:00Z".parse().unwrap());
     let over = Node { handover: Some(handover.clone()), ready: false, ..node(&[], Some("default")) };
     assert_eq!(
         told(&over, &[], None, &[]),

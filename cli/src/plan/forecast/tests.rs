@@ -100,13 +100,17 @@ fn a_new_object_is_planned_wave_by_wave() {
 web would be created
   1  hold-object web
   2  apply-pool kube-system/proxy-agent-default: image agent:1
-     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
-  3  hand-over-node work-01, work-02, … (6): to the agent of pool default
-  4  handed-over-node work-01, work-02, … (6)
-  5  hand-over-node work-07, work-08, … (5): to the agent of pool default
-  6  handed-over-node work-07, work-08, … (5)
-  7  label-service web/frontend: sourcepreserve.io/preserve=web
-  8  localise-service web/frontend: externalTrafficPolicy Cluster -> Local
+     apply-images kube-system/proxy-agent-images-default: image agent:1
+  3  keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
+  4  pull-images work-01, work-02, … (6)
+  5  hand-over-node work-01, work-02, … (6): to the agent of pool default
+  6  handed-over-node work-01, work-02, … (6)
+  7  pull-images work-07, work-08, … (5)
+  8  hand-over-node work-07, work-08, … (5): to the agent of pool default
+  9  handed-over-node work-07, work-08, … (5)
+     delete-images kube-system/proxy-agent-images-default
+ 10  label-service web/frontend: sourcepreserve.io/preserve=web
+ 11  localise-service web/frontend: externalTrafficPolicy Cluster -> Local
 web becomes Ready: the client address arrives at 1 Service
      its Services, seen from work-01, work-02, … (11): Full -> ClusterOnly
 ");
@@ -167,13 +171,17 @@ api would be created
   1  hold-object api
      hold-object web (without the file, too)
   2  apply-pool kube-system/proxy-agent-default: image agent:1 (without the file, too)
-     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist (without the file, too)
-  3  hand-over-node work-01: to the agent of pool default (without the file, too)
-  4  handed-over-node work-01 (without the file, too)
-  5  hand-over-node work-02: to the agent of pool default (without the file, too)
-  6  handed-over-node work-02 (without the file, too)
-  7  label-service web/frontend: sourcepreserve.io/preserve=web (without the file, too)
-  8  localise-service web/frontend: externalTrafficPolicy Cluster -> Local (without the file, too)
+     apply-images kube-system/proxy-agent-images-default: image agent:1 (without the file, too)
+  3  keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist (without the file, too)
+  4  pull-images work-01 (without the file, too)
+  5  hand-over-node work-01: to the agent of pool default (without the file, too)
+  6  handed-over-node work-01 (without the file, too)
+  7  pull-images work-02 (without the file, too)
+  8  hand-over-node work-02: to the agent of pool default (without the file, too)
+  9  handed-over-node work-02 (without the file, too)
+     delete-images kube-system/proxy-agent-images-default (without the file, too)
+ 10  label-service web/frontend: sourcepreserve.io/preserve=web (without the file, too)
+ 11  localise-service web/frontend: externalTrafficPolicy Cluster -> Local (without the file, too)
 api does not become Ready: ServiceMissing: Service web/api does not exist: create it, or take it out of spec.services
 ");
     assert!(!told.ready);
@@ -237,12 +245,18 @@ fn many_waves_are_told_as_one() {
 web would be created
   1  hold-object web
   2  apply-pool kube-system/proxy-agent-default: image agent:1
-     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
-  3  hand-over-node work-01: to the agent of pool default
-  4  handed-over-node work-01
-  5  the same in 8 more waves: work-02, work-03, … (8)
- 21  label-service web/frontend: sourcepreserve.io/preserve=web
- 22  localise-service web/frontend: externalTrafficPolicy Cluster -> Local
+     apply-images kube-system/proxy-agent-images-default: image agent:1
+  3  keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
+  4  pull-images work-01
+  5  hand-over-node work-01: to the agent of pool default
+  6  handed-over-node work-01
+  7  the same in 7 more waves: work-02, work-03, … (7)
+ 28  pull-images work-09
+ 29  hand-over-node work-09: to the agent of pool default
+ 30  handed-over-node work-09
+     delete-images kube-system/proxy-agent-images-default
+ 31  label-service web/frontend: sourcepreserve.io/preserve=web
+ 32  localise-service web/frontend: externalTrafficPolicy Cluster -> Local
 web becomes Ready: the client address arrives at 1 Service
      its Services, seen from work-01, work-02, … (9): Full -> ClusterOnly
 ");

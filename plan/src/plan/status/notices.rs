@@ -26,7 +26,8 @@ impl Story<'_, '_> {
             let Some(said) = find(&now.conditions, type_) else { continue };
             let earlier = find(&before.conditions, type_);
             let turned = earlier.is_none_or(|earlier| earlier.status != said.status);
-            let failed = type_ == condition::AGENTS_READY && said.reason == "WaveFailed";
+            let failed = type_ == condition::AGENTS_READY
+                && ["WaveFailed", "AgentNotReady", "KubeProxyNotKeptOff"].contains(&said.reason.as_str());
             let newly = failed && earlier.is_none_or(|earlier| earlier.reason != said.reason);
             if (turned && said.status == "True") || newly {
                 notices.push(Notice {
@@ -70,6 +71,11 @@ impl Story<'_, '_> {
                     false,
                     "Preserved",
                     format!("externalTrafficPolicy is Local, for IngressSourcePreserve {name}"),
+                ),
+                ServiceState::Open => (
+                    true,
+                    "Open",
+                    "every node shows it until an ingress node has an endpoint again".to_owned(),
                 ),
                 ServiceState::FellBack => (
                     true,

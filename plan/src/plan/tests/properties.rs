@@ -10,8 +10,7 @@ use serde_json::json;
 
 use super::world::{INGRESS, World};
 use crate::action::{Action, NodeStep, ServiceStep};
-use crate::cluster::Key;
-use crate::observe::is_pool;
+use crate::cluster::{Acknowledged, Key};
 use crate::ownership::{Owner, ours, policy_declared};
 use crate::plan::kube_proxy::is_kept_off;
 use crate::simulate::Simulation;
@@ -201,10 +200,10 @@ fn add_service(world: &mut World, number: u8) {
 fn allowed(world: &Simulation, action: &Action) {
     let cluster = &world.cluster;
     let elsewhere = |name: &str, node: &str| {
-        cluster
-            .objects
-            .get(name)
-            .is_none_or(|object| !object.spec.ingress_nodes.contains(&cluster.nodes[node].labels).unwrap())
+        cluster.objects.get(name).is_none_or(|object| {
+            !object.spec.ingress_nodes.contains(&cluster.nodes[node].labels).unwrap()
+                && !object.lists_ingress_node(node)
+        })
     };
     match action {
         Action::ShapeService {
@@ -237,17 +236,18 @@ fn allowed(world: &Simulation, action: &Action) {
             for name in cluster.nodes.keys().filter(|name| elsewhere(&record.object, name)) {
                 let node = &cluster.nodes[name];
                 assert!(node.pool.is_some() && node.handover.is_none(), "{action} while {name} has no agent");
-                let stray = |pod: &crate::cluster::Pod| pod.node == *name && pod.daemon_set == "kube-proxy";
+                let stray =
+                    |pod: &crate::cluster::Pod| pod.node == *name && pod.daemon_set.name == "kube-proxy";
                 assert!(
                     !cluster.pods.values().any(stray),
                     "{action} while kube-proxy itself still runs on {name}"
                 );
                 let said = cluster.reports[name].acknowledged.get(object.metadata.uid.as_ref().unwrap());
-                assert_eq!(
-                    said,
-                    object.metadata.generation.as_ref(),
-                    "{action} while {name} has not acknowledged"
-                );
+                let wanted = Acknowledged {
+                    generation: object.metadata.generation.unwrap(),
+                    view: object.spec.elsewhere.into(),
+                };
+                assert_eq!(said, Some(&wanted), "{action} while {name} has not acknowledged");
             }
         }
         Action::ShapeNode { node, identity, shape, step } => {
@@ -256,8 +256,8 @@ fn allowed(world: &Simulation, action: &Action) {
             }
             match step {
                 NodeStep::HandOver => {
-                    let key =
-                        Key::new("kube-system", format!("proxy-agent-{}", shape.pool.as_ref().unwrap()));
+                    let (pool, revision) = (shape.pool.as_ref().unwrap(), shape.revision.as_ref().unwrap());
+                    let key = Key::new("kube-system", format!("proxy-agent-{pool}-{revision}"));
                     assert!(cluster.daemon_sets.contains_key(&key), "{action} without a DaemonSet");
                     assert!(
                         is_kept_off(&cluster.daemon_sets[&World::kube_proxy_key()]),
@@ -269,6 +269,10 @@ fn allowed(world: &Simulation, action: &Action) {
                         let Some(record) = service.record.as_ref().filter(|record| !record.retained) else {
                             continue;
                         };
+                        // What nobody wants back holds up nobody for long.
+                        if !cluster.objects.contains_key(&record.object) {
+                            continue;
+                        }
                         assert!(
                             !ours(&service.owners) || !elsewhere(&record.object, node),
                             "{action} while {key} is still Local"
@@ -279,8 +283,9 @@ fn allowed(world: &Simulation, action: &Action) {
             }
         }
         Action::DeletePool { daemon_set, .. } => {
-            let labelled = cluster.nodes.values().filter_map(|node| node.pool.as_ref());
-            let mut names = labelled.map(|pool| format!("proxy-agent-{pool}"));
+            let labelled =
+                cluster.nodes.values().filter_map(|node| node.pool.as_ref().zip(node.revision.as_ref()));
+            let mut names = labelled.map(|(pool, revision)| format!("proxy-agent-{pool}-{revision}"));
             assert!(names.all(|name| name != daemon_set.name), "{action} while a node has its agent");
         }
         Action::ReleaseKubeProxy { .. } | Action::ReturnTerms { .. } => {
@@ -316,6 +321,7 @@ fn world() -> World {
 /// From now on nothing breaks.
 fn heal(world: &mut World) {
     world.broken.clear();
+    world.unpullable.clear();
     world.lingering.clear();
     let names: Vec<String> = world.cluster.nodes.keys().cloned().collect();
     for name in names {
@@ -385,7 +391,7 @@ proptest! {
             prop_assert!(!left, "{name}: {node:?}");
         }
         prop_assert!(world.cluster.reports.is_empty());
-        prop_assert!(!world.cluster.daemon_sets.values().any(is_pool));
+        prop_assert!(!world.cluster.daemon_sets.values().any(|set| set.made));
         let kube_proxy = &world.cluster.daemon_sets[&World::kube_proxy_key()];
         prop_assert!(kube_proxy.record.is_none() && !is_kept_off(kube_proxy));
     }

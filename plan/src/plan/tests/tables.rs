@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::frontend::{condition, phase, ready, spec, state, story, web, with_object, world};
 use super::world::World;
-use crate::cluster::{Key, Pod};
+use crate::cluster::{Key, Pod, PodRole};
 use crate::ownership::{Owner, ours};
 use crate::plan::kube_proxy::is_kept_off;
 
@@ -19,12 +19,16 @@ fn the_way_on_and_the_way_off_step_by_step() {
         story(&mut world),
         [
             "hold-object ingresssourcepreserve/web",
-            "apply-pool daemonset/kube-system/proxy-agent-default",
+            "apply-pool daemonset/kube-system/proxy-agent-default-REV",
+            "apply-images daemonset/kube-system/proxy-agent-images-default-REV",
             "keep-kube-proxy-off daemonset/kube-system/kube-proxy",
+            "pull-images node/work-1",
             "hand-over-node node/work-1",
             "handed-over-node node/work-1",
+            "pull-images node/work-2",
             "hand-over-node node/work-2",
             "handed-over-node node/work-2",
+            "delete-images daemonset/kube-system/proxy-agent-images-default-REV",
             "label-service service/web/frontend",
             "localise-service service/web/frontend",
         ]
@@ -47,7 +51,7 @@ fn the_way_on_and_the_way_off_step_by_step() {
             "hand-back-node node/work-2",
             "handed-back-node node/work-2",
             "forget-node ingresssourcenode/work-2",
-            "delete-pool daemonset/kube-system/proxy-agent-default",
+            "delete-pool daemonset/kube-system/proxy-agent-default-REV",
             "release-kube-proxy daemonset/kube-system/kube-proxy",
             "let-object-go ingresssourcepreserve/web",
         ]
@@ -176,7 +180,11 @@ fn a_service_falls_back_after_thirty_seconds_and_returns_after_thirty() {
     world.step();
     world.now += SignedDuration::from_secs(29);
     assert!(world.plan().actions.is_empty());
-    assert_eq!(story(&mut world), ["localise-service service/web/frontend"]);
+    assert_eq!(
+        story(&mut world),
+        ["label-service service/web/frontend", "localise-service service/web/frontend"],
+        "hidden elsewhere first, Local then"
+    );
     assert_eq!(phase(&world), Phase::Ready);
 }
 
@@ -202,18 +210,8 @@ fn terms_that_kube_proxy_has_are_kept_and_come_back() {
     world.delete_object("web");
     world.settle(|_, _| {});
     let after = &world.cluster.daemon_sets[&World::kube_proxy_key()];
-    assert_eq!(after.object, before.object);
+    assert_eq!(after.object.spec, before.object.spec);
     assert_eq!(after.owners, before.owners);
-}
-
-#[test]
-fn declared_terms_of_kube_proxy_are_a_conflict() {
-    let mut world = with_object(json!({}));
-    world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap().affinity_applied = true;
-    let told = story(&mut world);
-    assert!(!told.iter().any(|action| action.starts_with("keep") || action.starts_with("hand")), "{told:?}");
-    let (_, _, message) = condition(&world, "Conflict");
-    assert!(message.contains("kube-system/kube-proxy") && message.contains("kubectl apply"), "{message}");
 }
 
 #[test]
@@ -261,7 +259,7 @@ fn retain_leaves_everything_and_a_new_object_takes_it_over() {
     assert_eq!(
         told,
         [
-            "apply-pool daemonset/kube-system/proxy-agent-default",
+            "apply-pool daemonset/kube-system/proxy-agent-default-REV",
             "retain-service service/web/frontend",
             "let-object-go ingresssourcepreserve/web"
         ]
@@ -315,8 +313,9 @@ fn an_object_stays_until_an_agent_that_takes_its_time_has_ended_and_its_report_i
     let agent = Key::new("kube-system", "proxy-agent-default-work-2");
     for _ in 0..60 {
         world.controllers();
-        let ending =
-            Pod { daemon_set: "proxy-agent-default".to_owned(), node: "work-2".to_owned(), ..Pod::default() };
+        let role = Some(PodRole::Agent { pool: "default".to_owned(), revision: "former".to_owned() });
+        let daemon_set = Key::new("kube-system", "proxy-agent-default-former");
+        let ending = Pod { daemon_set, role, node: "work-2".to_owned(), ..Pod::default() };
         world.cluster.pods.entry(agent.clone()).or_insert(ending);
         world.step();
     }
@@ -332,7 +331,25 @@ fn a_changed_kube_proxy_is_followed() {
     let mut world = ready();
     let set = world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap();
     set.object.spec.template.spec.as_mut().unwrap().containers[0].image = Some("kube-proxy:2".to_owned());
-    assert_eq!(story(&mut world), ["apply-pool daemonset/kube-system/proxy-agent-default"]);
+    let revision = |world: &World| world.cluster.nodes["work-1"].revision.clone();
+    let before = revision(&world);
+    assert_eq!(
+        story(&mut world),
+        [
+            "apply-pool daemonset/kube-system/proxy-agent-default-REV",
+            "apply-images daemonset/kube-system/proxy-agent-images-default-REV",
+            "pull-images node/work-1",
+            "hand-over-node node/work-1",
+            "handed-over-node node/work-1",
+            "pull-images node/work-2",
+            "hand-over-node node/work-2",
+            "handed-over-node node/work-2",
+            "delete-images daemonset/kube-system/proxy-agent-images-default-REV",
+            "delete-pool daemonset/kube-system/proxy-agent-default-REV",
+        ]
+    );
+    assert_ne!(revision(&world), before);
+    assert_eq!(phase(&world), Phase::Ready);
 }
 
 #[test]

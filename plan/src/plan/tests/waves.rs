@@ -47,7 +47,7 @@ fn a_bad_wave_is_rolled_back_at_its_deadline_and_the_services_are_untouched() {
     let began = world.now;
     let told = story(&mut world);
     assert_eq!(
-        told[3..],
+        told[5..],
         ["hand-over-node node/work-1", "roll-back-node node/work-1", "handed-back-node node/work-1"]
     );
     assert!(world.now < began + SignedDuration::from_secs(90));
@@ -116,11 +116,22 @@ fn a_wave_has_the_size_that_was_asked_for() {
     }
 }
 
+/// What is told when the last node that has no agent gets one.
+fn over(node: &str) -> [String; 5] {
+    [
+        "apply-images daemonset/kube-system/proxy-agent-images-default-REV".to_owned(),
+        format!("pull-images node/{node}"),
+        format!("hand-over-node node/{node}"),
+        format!("handed-over-node node/{node}"),
+        "delete-images daemonset/kube-system/proxy-agent-images-default-REV".to_owned(),
+    ]
+}
+
 #[test]
 fn nodes_that_join_leave_or_change_sides_are_handled() {
     let mut world = ready();
     world.add_node("work-3", &[]);
-    assert_eq!(story(&mut world), ["hand-over-node node/work-3", "handed-over-node node/work-3"]);
+    assert_eq!(story(&mut world), over("work-3"));
     assert_eq!(phase(&world), Phase::Ready);
 
     world.node("work-3", |node| drop(node.labels.insert(INGRESS.to_owned(), String::new())));
@@ -134,7 +145,7 @@ fn nodes_that_join_leave_or_change_sides_are_handled() {
         "an ingress node is handed back"
     );
     world.node("work-3", |node| drop(node.labels.remove(INGRESS)));
-    assert_eq!(story(&mut world), ["hand-over-node node/work-3", "handed-over-node node/work-3"]);
+    assert_eq!(story(&mut world), over("work-3"));
 
     world.remove_node("work-3");
     assert_eq!(story(&mut world), ["forget-node ingresssourcenode/work-3"]);
@@ -162,9 +173,12 @@ fn a_node_belongs_to_the_first_pool_that_matches_and_moves_when_that_changes() {
     assert_eq!(
         story(&mut world),
         [
+            "apply-images daemonset/kube-system/proxy-agent-images-rest-REV",
+            "pull-images node/work-1",
             "hand-over-node node/work-1",
             "handed-over-node node/work-1",
-            "delete-pool daemonset/kube-system/proxy-agent-a"
+            "delete-pool daemonset/kube-system/proxy-agent-a-REV",
+            "delete-images daemonset/kube-system/proxy-agent-images-rest-REV",
         ]
     );
     assert_eq!(pool(&world, "work-1"), "rest");

@@ -15,7 +15,9 @@ fn narrowing() -> Arc<Narrowing> {
         preserve(name, json!({"serviceLabel": {"key": key, "value": value}, "elsewhere": elsewhere}))
     };
     let objects = [object("one", "a", "1", "ClusterOnly"), object("two", "b", "2", "Hidden")];
-    Arc::new(view(&BTreeMap::new(), &objects).narrowing)
+    Arc::new(
+        view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, &objects).narrowing,
+    )
 }
 
 /// Feeds the bytes in pieces of these sizes, over and over, to an end that must be one.

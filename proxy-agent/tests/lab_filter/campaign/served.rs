@@ -74,7 +74,8 @@ pub(super) async fn by_api(lab: &Lab) -> BTreeSet<Served> {
     let services = Api::<Service>::all(lab.client()).list(&all).await.unwrap();
     let objects = Api::<IngressSourcePreserve>::all(lab.client()).list(&all).await.unwrap();
     let node = Api::<Node>::all(lab.client()).get(NODE).await.unwrap();
-    let narrowing = view(node.labels(), &objects.items).narrowing;
+    let narrowing =
+        view(isp_api::validate::NodeIdentity { name: NODE, labels: node.labels() }, &objects.items).narrowing;
     let mut served = BTreeSet::new();
     for service in services.items {
         let view = narrowing.of(service.labels());

@@ -94,7 +94,7 @@ impl Views {
 
     /// What the node may see.
     pub(super) fn view(&self) -> NodeView {
-        view(&self.node_labels, self.written.values())
+        view(isp_api::validate::NodeIdentity { name: NODE, labels: &self.node_labels }, self.written.values())
     }
 
     /// What the node may see of the Services of each object, objects that are not there included.

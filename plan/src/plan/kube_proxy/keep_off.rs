@@ -1,0 +1,116 @@
+//! What keeps kube-proxy off nodes with an agent, how often that was done, and how it is given up.
+
+use isp_api::preserve::KubeProxyStatus;
+
+use super::super::Plan;
+use super::super::pools::Pools;
+use super::super::scene::{Object, Scene};
+use super::{is_kept_off, kept_off, original, terms};
+use crate::action::Action;
+use crate::cluster::{DaemonSet, Key};
+use crate::ownership::{foreign, ours};
+use crate::record::AffinityRecord;
+use crate::waits::Wait;
+
+/// How often the affinity is set before whoever removes it is left alone.
+const OFTEN: u32 = 2;
+/// How long it must stay, in seconds, before it is counted anew.
+const STEADY: u32 = 600;
+
+/// Keeps kube-proxy off nodes with an agent as long as there are any, or are to be.
+pub(in crate::plan) fn plan(scene: &Scene<'_>, pools: &Pools<'_>, plan: &mut Plan) {
+    for (key, set) in &scene.kube_proxies {
+        let (daemon_set, identity) = (Key::clone(key), set.identity.clone());
+        if let Some(lead) = pools.keep_off(scene, key) {
+            let counted = known(lead, key).is_some_and(|known| known.generation == generation(set));
+            if !is_kept_off(set) && counted {
+                let terms = terms(set);
+                let record = AffinityRecord { owner: owner(set), terms: original(&terms) };
+                let (terms, record) = (kept_off(&terms), Box::new(record));
+                plan.actions.push(Action::KeepOff { daemon_set, identity, terms, record });
+            }
+        } else if scene.nodes.iter().all(|(_, node)| node.pool.is_none()) {
+            plan.actions.extend(release(key, set));
+        }
+    }
+}
+
+/// Who is given the terms back in the end: their owner, or who owned them before they were extended.
+fn owner(set: &DaemonSet) -> Option<String> {
+    let owner = foreign(&set.owners).find(|owner| owner.field).map(|owner| owner.manager.clone());
+    owner.or_else(|| set.record.as_ref()?.owner.clone()).filter(|_| !original(&terms(set)).is_empty())
+}
+
+fn generation(set: &DaemonSet) -> i64 {
+    set.object.metadata.generation.unwrap_or_default()
+}
+
+/// What the object's status says about this kube-proxy, unless it is about an earlier generation of the object.
+fn known<'o>(object: &'o Object<'_>, key: &Key) -> Option<&'o KubeProxyStatus> {
+    let status = object.written.status.as_ref()?;
+    let same = status.observed_generation == Some(object.generation);
+    status
+        .kube_proxy
+        .as_ref()
+        .filter(|known| same && known.namespace == key.namespace && known.daemon_set == key.name)
+}
+
+/// Whether somebody has removed the affinity as often as it is set.
+pub(in crate::plan) fn is_fought(scene: &Scene<'_>, object: &Object<'_>, key: &Key, set: &DaemonSet) -> bool {
+    let often = |known: &KubeProxyStatus| known.kept_off >= OFTEN && known.generation != generation(set);
+    let steady = scene.clock.has_lasted(&Wait::KeptOff { daemon_set: key.clone() }, STEADY);
+    !is_kept_off(set) && !steady && known(object, key).is_some_and(often)
+}
+
+/// What the status of an object says of it from now on. The affinity is set on a generation of the DaemonSet only after that stands here.
+pub(in crate::plan) fn status(
+    scene: &Scene<'_>,
+    pools: &Pools<'_>,
+    object: &Object<'_>,
+) -> Option<KubeProxyStatus> {
+    let before = object.written.status.as_ref().and_then(|status| status.kube_proxy.clone());
+    let leads = |(key, _): &(&&Key, &&DaemonSet)| {
+        pools.keep_off(scene, key).is_some_and(|lead| lead.name == object.name)
+    };
+    let Some((key, set)) = scene.kube_proxies.iter().find(leads) else { return before };
+    let counted = known(object, key).cloned();
+    let of = |kept_off: u32, generation: i64| KubeProxyStatus {
+        namespace: key.namespace.clone(),
+        daemon_set: key.name.clone(),
+        kept_off,
+        generation,
+    };
+    let wait = Wait::KeptOff { daemon_set: Key::clone(key) };
+    if is_kept_off(set) {
+        scene.clock.end(wait, STEADY);
+        return counted.or(before);
+    }
+    // One that comes again after a long time, an upgrade of the cluster for example, is not fighting.
+    let count = counted
+        .as_ref()
+        .filter(|_| !scene.clock.has_lasted(&wait, STEADY))
+        .map_or(0, |counted| counted.kept_off);
+    match counted {
+        Some(counted) if counted.generation == generation(set) || count >= OFTEN => Some(counted),
+        _ => Some(of(count + 1, generation(set))),
+    }
+}
+
+/// Gives up what is ours on kube-proxy, the terms first.
+fn release(key: &Key, set: &DaemonSet) -> Option<Action> {
+    let (daemon_set, identity) = (key.clone(), set.identity.clone());
+    let record = set.record.as_ref()?;
+    let shared = foreign(&set.owners).any(|owner| owner.field);
+    let before = original(&terms(set));
+    match &record.owner {
+        Some(owner) if ours(&set.owners) && !shared && !before.is_empty() => {
+            Some(Action::ReturnTerms { daemon_set, identity, owner: owner.clone(), terms: before })
+        }
+        _ => Some(Action::ReleaseKubeProxy { daemon_set, identity }),
+    }
+}
+
+/// Whether anything of ours is left on a kube-proxy.
+pub(in crate::plan) fn anything_left(scene: &Scene<'_>) -> bool {
+    scene.kube_proxies.values().any(|set| set.record.is_some())
+}

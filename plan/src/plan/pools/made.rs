@@ -1,0 +1,113 @@
+//! The DaemonSets of a pool, made from the cluster's kube-proxy, and whether the cluster has them.
+
+use isp_api::agent::{Agent, filter_daemon_set, images_of, of_revision};
+use isp_api::names::{KUBE_PROXY_ANNOTATION, RETAINED_ANNOTATION};
+use isp_api::preserve::KubeProxyRef;
+use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::super::kube_proxy::{self, Problem, is_fought};
+use super::super::scene::Scene;
+use super::{is_retained, is_to_be_retained};
+use crate::cluster::{DaemonSet, Key};
+use crate::observe::{key, kube_proxy as find_kube_proxy};
+
+pub(in crate::plan) struct Made<'a> {
+    pub(in crate::plan) kube_proxy: (&'a Key, &'a DaemonSet),
+    /// A digest of the agents' DaemonSet.
+    pub(in crate::plan) revision: String,
+    pub(super) agents: DaemonSetObject,
+    /// Whether the cluster has it as it is wanted.
+    pub(in crate::plan) present: bool,
+    pub(super) images: DaemonSetObject,
+    /// The same for the one that pulls the images.
+    pub(in crate::plan) images_present: bool,
+}
+
+/// What a pool is made from, and for which object.
+pub(super) struct Source {
+    pub(super) kube_proxy: Option<KubeProxyRef>,
+    pub(super) object: Option<usize>,
+    pub(super) name: String,
+}
+
+pub(super) fn make<'a>(
+    scene: &Scene<'a>,
+    pool: &str,
+    source: Source,
+    members: &[usize],
+) -> Result<Made<'a>, Problem> {
+    let (kube_proxy, set) = find_kube_proxy(&scene.cluster.daemon_sets, source.kube_proxy.as_ref())?;
+    if let Some(lead) = source.object
+        && is_fought(scene, &scene.objects[lead], kube_proxy, set)
+    {
+        let who = set.last_writer.as_ref().map_or_else(|| "somebody".to_owned(), |who| format!("{who:?}"));
+        return Err(Problem::NotKeptOff { set: kube_proxy.clone(), who });
+    }
+    let kubeconfig = kube_proxy::kubeconfig(scene.cluster, kube_proxy, set)?;
+    let agent = Agent { image: &scene.settings.agent_image, pool, kubeconfig: &kubeconfig };
+    let base = filter_daemon_set(&set.object, agent).map_err(|error| Problem::Unusable(error.to_string()))?;
+    let digest = Sha256::digest(json!(base).to_string());
+    let revision = digest.iter().take(5).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let mut agents = of_revision(base, &revision);
+    let images = images_of(&agents, pool, &revision);
+    let annotations = agents.metadata.annotations.get_or_insert_default();
+    annotations.insert(KUBE_PROXY_ANNOTATION.to_owned(), kube_proxy.name.clone());
+    let retained = is_to_be_retained(scene, members);
+    if retained {
+        annotations.insert(RETAINED_ANNOTATION.to_owned(), source.name);
+    }
+    let there = |wanted: &DaemonSetObject| {
+        let there = scene.cluster.daemon_sets.get(&key(&wanted.metadata)).filter(|set| set.made)?;
+        covers(&json!(there.object), &json!(wanted)).then_some(there)
+    };
+    let present = there(&agents).is_some_and(|there| is_retained(scene, there) == retained);
+    let images_present = there(&images).is_some();
+    Ok(Made { kube_proxy: (kube_proxy, set), revision, agents, present, images, images_present })
+}
+
+/// Whether everything that is wanted is there. The API server adds defaults, and leaves out what says nothing.
+pub(in crate::plan) fn covers(there: &Value, wanted: &Value) -> bool {
+    match (there, wanted) {
+        (Value::Object(there), Value::Object(wanted)) => wanted.iter().all(|(name, wanted)| {
+            there.get(name).map_or_else(|| says_nothing(wanted), |there| covers(there, wanted))
+        }),
+        (Value::Array(there), Value::Array(wanted)) => {
+            there.len() == wanted.len()
+                && there.iter().zip(wanted).all(|(there, wanted)| covers(there, wanted))
+        }
+        (there, wanted) => there == wanted,
+    }
+}
+
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(says_nothing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_may_be_added_and_what_says_nothing_left_out_but_nothing_else_may_differ() {
+        let wanted = json!({"a": 1, "quiet": false, "empty": {"list": []}, "items": [{"x": "y"}]});
+        for (there, same) in [
+            (json!({"a": 1, "items": [{"x": "y", "default": true}], "more": 2}), true),
+            (json!({"a": 2, "items": [{"x": "y"}]}), false),
+            (json!({"a": 1, "items": []}), false),
+            (json!({"a": 1, "items": [{"x": "y"}, {"x": "z"}]}), false),
+            (json!({"a": 1, "items": [{"x": "y"}], "quiet": true}), false),
+            (json!({"items": [{"x": "y"}]}), false),
+        ] {
+            assert_eq!(covers(&there, &wanted), same, "{there}");
+        }
+    }
+}

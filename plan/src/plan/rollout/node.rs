@@ -1,0 +1,152 @@
+//! One node, and what is known about it.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::super::pools::Pools;
+use super::super::scene::{Object, Scene};
+use super::pods::Pods;
+use super::{as_it_is, new_handover, shape_node};
+use crate::action::{Action, NodeShape, NodeStep};
+use crate::cluster::{Acknowledgements, Node, Pod};
+use crate::record::{Failure, Handover};
+use crate::waits::Wait;
+
+pub(super) struct NodeFacts<'s, 'a> {
+    pub(super) scene: &'s Scene<'a>,
+    pub(super) pools: &'s Pools<'a>,
+    pub(super) pods: &'s Pods<'a>,
+    pub(super) place: usize,
+    pub(super) name: &'a str,
+    pub(super) node: &'a Node,
+}
+
+/// Whether a node has said that it works with what an object asks of it.
+pub(super) fn acknowledges(said: &Acknowledgements, object: &Object<'_>, place: usize) -> bool {
+    said.get(object.uid)
+        .is_some_and(|said| said.generation == object.generation && said.view == object.view(place))
+}
+
+impl<'s> NodeFacts<'s, '_> {
+    pub(super) fn shape(&self, shape: NodeShape, step: NodeStep) -> Action {
+        shape_node(self.scene, self.place, shape, step)
+    }
+
+    pub(super) fn as_it_is(&self) -> NodeShape {
+        as_it_is(self.node)
+    }
+
+    pub(super) fn handover(&self, pool: &str) -> Handover {
+        new_handover(self.scene, pool)
+    }
+
+    /// When it must have gone over to the revision that it has.
+    pub(super) fn over_by(&self, seconds: u32) -> Timestamp {
+        let revision = self.node.revision.clone().unwrap_or_default();
+        self.scene.clock.end(Wait::Over { node: self.name.to_owned(), revision }, seconds)
+    }
+
+    /// When it must have gone back.
+    pub(super) fn back_by(&self, seconds: u32) -> Timestamp {
+        self.scene.clock.end(Wait::Back { node: self.name.to_owned() }, seconds)
+    }
+
+    /// The revision that nodes of the pool should have.
+    pub(super) fn revision(&self, pool: &str) -> Option<&'s str> {
+        self.pools.pools.get(pool)?.revision()
+    }
+
+    pub(super) fn has_revision(&self, revision: &str) -> bool {
+        self.node.revision.as_deref() == Some(revision)
+    }
+
+    /// Whether it pulls the images of a revision.
+    pub(super) fn pulls(&self, revision: &str) -> bool {
+        self.node.images.as_deref() == Some(revision)
+    }
+
+    /// Why the pool's present revision is not tried here again.
+    pub(super) fn failure(&self, pool: &str) -> Option<&'s Failure> {
+        let revision = self.revision(pool);
+        self.node.failure.as_ref().filter(|failure| {
+            failure.pool == pool && revision.is_none_or(|revision| revision == failure.revision)
+        })
+    }
+
+    /// The agent's pod, of the revision that the node has.
+    fn agent(&self, pool: &str) -> Option<&Pod> {
+        self.pods.agent(self.name, Some((pool, self.node.revision.as_deref()?)))
+    }
+
+    /// Whether the agent is ready and has acknowledged everything that is asked of this node.
+    pub(super) fn is_complete(&self, pool: &str) -> bool {
+        self.agent(pool).is_some_and(|pod| pod.ready) && self.missing(pool).is_none()
+    }
+
+    /// Whether it has gone over, its agent is ready and nobody else writes rules.
+    pub(super) fn works(&self, pool: &str) -> bool {
+        self.node.handover.is_none()
+            && self.node.pool.as_deref() == Some(pool)
+            && self.unready(pool).is_none()
+            && !self.has_stray(pool)
+    }
+
+    /// What the agent has not said yet.
+    fn missing(&self, pool: &str) -> Option<String> {
+        let heard = self.scene.cluster.reports.get(self.name);
+        let heard = heard.filter(|report| {
+            report.pool == pool && Some(report.revision.as_str()) == self.node.revision.as_deref()
+        });
+        let Some(report) = heard else { return Some("the agent has not reported".to_owned()) };
+        if !report.connected {
+            return Some("kube-proxy is not connected to the agent".to_owned());
+        }
+        if self.has_stray(pool) {
+            return Some("the cluster's own kube-proxy has not ended on this node".to_owned());
+        }
+        let asked = self.scene.needing(self.place);
+        let mut asked = asked.filter(|object| object.going.is_none() && !object.label_is_taken());
+        let behind = asked.find(|object| !acknowledges(&report.acknowledged, object, self.place))?;
+        Some(format!("the agent has not acknowledged generation {} of {}", behind.generation, behind.name))
+    }
+
+    /// Whether the cluster's own kube-proxy runs here, beside the agent's.
+    pub(super) fn has_stray(&self, pool: &str) -> bool {
+        let made = self.pools.pools.get(pool).and_then(|pool| pool.made.as_ref().ok());
+        made.is_some_and(|made| self.pods.has_kube_proxy(self.name, made.kube_proxy.0))
+    }
+
+    /// Why the agent of a node that has gone over is not ready.
+    pub(super) fn unready(&self, pool: &str) -> Option<String> {
+        match self.agent(pool) {
+            Some(Pod { ready: true, .. }) => None,
+            _ => Some(self.trouble(pool)),
+        }
+    }
+
+    /// Why the node is late.
+    pub(super) fn trouble(&self, pool: &str) -> String {
+        if !self.node.ready {
+            return "the node is not ready".to_owned();
+        }
+        match self.agent(pool) {
+            None => "no pod of the agent has come".to_owned(),
+            Some(Pod { trouble: Some(trouble), .. }) => trouble.clone(),
+            Some(Pod { ready: false, .. }) => "the agent's pod is not ready".to_owned(),
+            Some(_) => self.missing(pool).unwrap_or_default(),
+        }
+    }
+
+    /// Why the images of a revision are not there.
+    pub(super) fn image_trouble(&self, revision: &str) -> String {
+        match self.pods.images(self.name, revision) {
+            None => "no pod that pulls the agent's images has come".to_owned(),
+            Some(Pod { trouble: Some(trouble), .. }) => trouble.clone(),
+            Some(_) => "the agent's images are not pulled".to_owned(),
+        }
+    }
+
+    /// Whether the cluster's kube-proxy serves the node again, or nobody can wait for that.
+    pub(super) fn is_back(&self) -> bool {
+        self.scene.kube_proxies.is_empty() || !self.node.ready || self.pods.kube_proxy_is_ready(self.name)
+    }
+}

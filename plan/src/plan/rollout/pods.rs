@@ -1,0 +1,64 @@
+//! The pods of agents, of what pulls their images, and of the cluster's kube-proxies, by node.
+
+use std::collections::BTreeMap;
+
+use isp_api::names::AGENT_NAME;
+
+use super::super::scene::Scene;
+use crate::cluster::{Key, Pod, PodRole};
+use crate::observe::role;
+
+pub(super) struct Pods<'a>(BTreeMap<&'a str, Vec<&'a Pod>>);
+
+impl<'a> Pods<'a> {
+    /// Those of the cluster's kube-proxies and of what the operator made. Others may carry the same labels; they run elsewhere.
+    pub(super) fn new(scene: &Scene<'a>) -> Self {
+        let mut by_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+        for pod in scene.cluster.pods.values() {
+            let ours = pod.role.is_some() && scene.is_home(&pod.daemon_set.namespace);
+            if ours || scene.kube_proxies.contains_key(&pod.daemon_set) {
+                by_node.entry(&pod.node).or_default().push(pod);
+            }
+        }
+        Self(by_node)
+    }
+
+    fn of(&self, node: &str) -> impl Iterator<Item = &'a Pod> {
+        self.0.get(node).into_iter().flatten().copied()
+    }
+
+    /// The agent's pod on the node, of a pool and revision or of any.
+    pub(super) fn agent(&self, node: &str, wanted: Option<(&str, &str)>) -> Option<&'a Pod> {
+        self.of(node).find(|pod| match (&pod.role, wanted) {
+            (Some(PodRole::Agent { pool, revision }), Some(wanted)) => {
+                (pool.as_str(), revision.as_str()) == wanted
+            }
+            (Some(PodRole::Agent { .. }), None) => true,
+            _ => false,
+        })
+    }
+
+    /// The pod that pulls the images of a revision on the node.
+    pub(super) fn images(&self, node: &str, wanted: &str) -> Option<&'a Pod> {
+        self.of(node)
+            .find(|pod| matches!(&pod.role, Some(PodRole::Images { revision }) if revision == wanted))
+    }
+
+    /// Whether a pod of this kube-proxy is on the node.
+    pub(super) fn has_kube_proxy(&self, node: &str, daemon_set: &Key) -> bool {
+        self.of(node).any(|pod| pod.role.is_none() && pod.daemon_set == *daemon_set)
+    }
+
+    /// Whether the cluster's kube-proxy is ready on the node.
+    pub(super) fn kube_proxy_is_ready(&self, node: &str) -> bool {
+        self.of(node).any(|pod| pod.role.is_none() && pod.ready)
+    }
+
+    /// Whether the agents of a revision have their DaemonSet.
+    #[allow(clippy::unused_self, reason = "it is asked together with the pods")]
+    pub(super) fn has_daemon_set(&self, scene: &Scene<'_>, pool: &str, revision: &str) -> bool {
+        let wanted = Some(PodRole::Agent { pool: pool.to_owned(), revision: revision.to_owned() });
+        let name = format!("{AGENT_NAME}-{pool}-{revision}");
+        scene.made().any(|(key, set)| key.name == name && role(&set.object.metadata) == wanted)
+    }
+}
