@@ -28,6 +28,8 @@ pub(crate) enum Campaign {
     WebhookRotation,
     /// More than a million reviews that are none, or nearly
     WebhookReviews,
+    /// Everything that a hostile cluster can do, in nftables and in iptables mode, under traffic
+    Hostile,
     /// The demo broken off at forty moments, half of them in a mesh, each leaving nothing behind
     DemoBreaks,
 }
@@ -53,6 +55,7 @@ impl Campaign {
             Self::WebhookRotation => {
                 ("lab_mesh", "the_address_arrives_in_the_mesh", ("ISP_SOAK_ROTATION", "120"))
             }
+            Self::Hostile => ("lab_hostile", "does_not_hurt_its_users", ("ISP_SOAK_HOSTILE", "1")),
             Self::DemoBreaks => ("lab_demo", "broken_off_at_any_moment", ("ISP_SOAK_DEMO", "20")),
             // Of each of three kinds, one of them to both paths.
             Self::WebhookReviews => (WEBHOOK, "anything", ("ISP_REVIEW_CASES", "300000")),
@@ -71,6 +74,7 @@ impl fmt::Display for Campaign {
             Self::PlanHistories => "plan-histories",
             Self::WebhookRotation => "webhook-rotation",
             Self::WebhookReviews => "webhook-reviews",
+            Self::Hostile => "hostile",
             Self::DemoBreaks => "demo-breaks",
         })
     }

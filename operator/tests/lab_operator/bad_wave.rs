@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use isp_api::conditions::find;
 use isp_api::names::{AGENT_POOL_LABEL, condition};
-use isp_lab::ECHO_IMAGE;
+use isp_lab::{ECHO_IMAGE, Place};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::harness::{ELSEWHERE, OBJECT, Scenario, eventually, sample};
-use super::operator;
+use super::harness::{AGENT_IMAGE, ELSEWHERE, OBJECT, Scenario, eventually, sample};
 use super::snapshot::Snapshot;
+use super::{operator, traffic};
 
 /// The shortest that can be asked for.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -23,41 +23,48 @@ const SLACK: Duration = Duration::from_secs(25);
 /// Where waves begin.
 const FIRST: &str = ELSEWHERE[0];
 
-/// One image that cannot be had, from a registry that refuses connections, and one that is no agent; and the words of a kubelet
-/// that tries.
-const CASES: [(&str, &str, [&str; 2]); 2] = [
-    ("RollBack", "127.0.0.1:1/agent:1", ["ErrImagePull", "ImagePullBackOff"]),
-    ("Pause", ECHO_IMAGE, ["CrashLoopBackOff", "ended with"]),
+/// Where an agent serves kube-proxy.
+const AGENT_PORT: &str = "10260";
+
+/// An image that cannot be had, from a registry that refuses connections, one that is no agent, and an agent whose port is taken on its
+/// node; and what is said of each. Only the last one's images are there, so only with it a node goes over.
+const CASES: [(&str, &str, &[&str]); 3] = [
+    ("RollBack", "127.0.0.1:1/agent:1", &["ErrImagePull", "ImagePullBackOff"]),
+    ("Pause", ECHO_IMAGE, &["CrashLoopBackOff", "ended with"]),
+    ("Pause", AGENT_IMAGE, &["CrashLoopBackOff", "ended with", "is not ready"]),
 ];
 
 pub(crate) async fn is_rolled_back_or_paused(scenario: &Scenario, kubeconfig: &Path, before: &Snapshot) {
     // Nothing moves before its operator is there.
     scenario.lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
+    let arguments = ["serve", "--address=127.0.0.1", "--http", AGENT_PORT, "--tcp=0", "--udp=0"];
+    let place = Place::Node(FIRST.to_owned());
+    let taken = traffic::start_echo(scenario, &place, &arguments, "port.taken").await;
     for (policy, image, reasons) in CASES {
         let rollout = json!({"progressDeadlineSeconds": DEADLINE.as_secs(), "onFailure": policy});
         let patch = json!({"spec": {"rollout": rollout}}).to_string();
         scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=merge", "-p", &patch]).await.unwrap();
         let began = Instant::now();
-        let mut operator = operator::run(scenario, kubeconfig, image, &format!("{policy}.log"));
-        let message = wave_that_fails(scenario, &reasons).await;
-        println!("{policy} after {:.1} s: {message}", began.elapsed().as_secs_f64());
+        let mut operator =
+            operator::run(scenario, kubeconfig, image, &format!("{policy}-{}.log", image.len()));
+        let message = wave_that_fails(scenario, reasons).await;
+        println!("{policy} of {image} after {:.1} s: {message}", began.elapsed().as_secs_f64());
         assert!(began.elapsed() < DEADLINE + SLACK, "after {:?}", began.elapsed());
         for part in ["pool default", &format!("node {FIRST}")] {
             assert!(message.contains(part), "{part} is not in {message:?}");
         }
-        if policy == "RollBack" {
-            eventually("the node has its kube-proxy back", async || {
-                !has_agent_label(scenario, FIRST).await && has_kube_proxy(scenario, FIRST).await
-            })
-            .await;
-        } else {
+        if image == AGENT_IMAGE {
             assert!(has_agent_label(scenario, FIRST).await, "it does not stay where it is");
+        } else {
+            assert!(!has_agent_label(scenario, FIRST).await, "a node went over without its images");
+            assert!(has_kube_proxy(scenario, FIRST).await, "the node has lost its kube-proxy");
         }
         assert!(!has_agent_label(scenario, ELSEWHERE[1]).await, "another wave began");
         assert!(before.has_the_same_service(&scenario.lab).await, "the Service was touched");
         operator.signal(Signal::SIGTERM);
         assert!(operator.end().await.success(), "{}", operator.complained());
     }
+    drop(taken);
 }
 
 /// Waits until the object says that a wave has failed for one of these reasons; in which words.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use isp_api::IngressSourcePreserve;
 use isp_api::preserve::Phase;
-use isp_lab::{ECHO_IMAGE, EchoApp, Lab, Place};
+use isp_lab::{ECHO_IMAGE, EchoApp, Lab, Place, ProxyMode};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
 use serde_json::json;
@@ -59,8 +59,13 @@ impl Drop for Scenario {
 impl Scenario {
     /// A cluster with the application, and with the agent's image on every node.
     pub(crate) async fn up(name: &str) -> Self {
+        Self::up_in(name, ProxyMode::default()).await
+    }
+
+    /// The same, with kube-proxy in that mode.
+    pub(crate) async fn up_in(name: &str, mode: ProxyMode) -> Self {
         let nodes = [EDGE, ELSEWHERE[0], ELSEWHERE[1]];
-        let lab = Lab::builder().name(name).nodes(nodes).up().await.unwrap();
+        let lab = Lab::builder().name(name).nodes(nodes).proxy_mode(mode).up().await.unwrap();
         for program in ["proxy-agent", "webhook"] {
             lab.load_program(&Path::new(env!("CARGO_BIN_EXE_operator")).with_file_name(program))
                 .await

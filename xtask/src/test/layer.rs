@@ -27,11 +27,12 @@ pub(crate) enum Layer {
 const ALONE: [&str; 1] = ["lab_lifecycle"];
 
 /// Those that take minutes begin first, the longest before all, so that none of them runs alone at the end.
-const LONGEST: [&str; 9] = [
+const LONGEST: [&str; 10] = [
     "lab_mesh",
     "lab_filter",
     "lab_problem",
     "lab_operator",
+    "lab_hostile",
     "lab_docs",
     "lab_demo",
     "api_chart",

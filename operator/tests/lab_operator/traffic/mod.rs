@@ -148,7 +148,12 @@ fn precedence() -> &'static [&'static str] {
 }
 
 /// `echo` in a place.
-async fn start_echo(scenario: &Scenario, place: &Place, arguments: &[&str], output: &str) -> Process {
+pub(crate) async fn start_echo(
+    scenario: &Scenario,
+    place: &Place,
+    arguments: &[&str],
+    output: &str,
+) -> Process {
     let program = echo_program().unwrap().display().to_string();
     let all: Vec<&str> = precedence().iter().chain(&[program.as_str()]).chain(arguments).copied().collect();
     let command = scenario.lab.command_in(place, &all).await.unwrap();

@@ -1,0 +1,93 @@
+//! Ingress nodes that are taken away.
+
+use isp_api::names::AGENT_POOL_LABEL;
+use isp_lab::{Answer, Place, Protocol};
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use serde_json::json;
+
+use crate::harness::{EDGE, ELSEWHERE, EXTERNAL, OBJECT, Scenario, eventually};
+use crate::{A_WHILE, addresses, said, wait_until_ready};
+
+const LABEL: &str = "node-role.kubernetes.io/ingress";
+
+async fn stays_without_an_agent(scenario: &Scenario) {
+    let message = said::wait_for(scenario, "Degraded", "True", "LastIngressNode").await;
+    assert!(message.contains(EDGE), "{message}");
+    tokio::time::sleep(A_WHILE).await;
+    let node = Api::<Node>::all(scenario.lab.client()).get(EDGE).await.unwrap();
+    let labels = node.metadata.labels.unwrap_or_default();
+    assert!(!labels.contains_key(AGENT_POOL_LABEL), "the last ingress node was handed over");
+    addresses::arrive(scenario).await;
+}
+
+/// `kubectl label node edge-1 node-role.kubernetes.io/ingress-`
+pub(crate) async fn the_last_one_is_unlabelled(scenario: &Scenario) {
+    scenario.lab.kubectl(["label", "node", EDGE, &format!("{LABEL}-")]).await.unwrap();
+    stays_without_an_agent(scenario).await;
+    scenario.lab.kubectl(["label", "node", EDGE, &format!("{LABEL}=")]).await.unwrap();
+    wait_until_ready(scenario).await;
+}
+
+/// A selector that is edited to match nothing.
+pub(crate) async fn none_is_selected(scenario: &Scenario) {
+    let select = |labels: serde_json::Value| {
+        json!([{"op": "replace", "path": "/spec/ingressNodes/selector", "value": {"matchLabels": labels}}])
+            .to_string()
+    };
+    let nothing = select(json!({"no": "node"}));
+    scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=json", "-p", &nothing]).await.unwrap();
+    stays_without_an_agent(scenario).await;
+    let before = select(json!({LABEL: ""}));
+    scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=json", "-p", &before]).await.unwrap();
+    wait_until_ready(scenario).await;
+}
+
+/// The application runs on a node elsewhere all at once, and the address follows it there, as with MetalLB when the ingress node dies.
+pub(crate) async fn the_application_moves(scenario: &Scenario) {
+    let lab = &scenario.lab;
+    let node = ELSEWHERE[0];
+    // Another pod of the Service, which is there already.
+    let pod = lab.kubectl(["-n", "web", "get", "pod", "frontend", "-o", "json"]).await.unwrap().stdout;
+    let pod: serde_json::Value = serde_json::from_str(&pod).unwrap();
+    let moved = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "moved", "namespace": "web", "labels": pod["metadata"]["labels"]},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "containers": pod["spec"]["containers"].as_array().unwrap().iter().map(|container| {
+                let mut container = container.clone();
+                container.as_object_mut().unwrap().remove("volumeMounts");
+                container
+            }).collect::<Vec<_>>(),
+        },
+    });
+    lab.apply(&moved.to_string()).await.unwrap();
+    lab.kubectl(["-n", "web", "wait", "--for=condition=Ready", "pod/moved", "--timeout=60s"]).await.unwrap();
+    for (policy, phase) in [("KeepLocal", "Open"), ("FallBack", "FellBack")] {
+        let patch = json!({"spec": {"whenNoIngressEndpoint": policy}}).to_string();
+        lab.kubectl(["patch", "isp", OBJECT, "--type=merge", "-p", &patch]).await.unwrap();
+        wait_until_ready(scenario).await;
+        lab.kubectl(["-n", "web", "label", "pod", "frontend", "app=away", "--overwrite"]).await.unwrap();
+        lab.route(EXTERNAL.parse().unwrap(), &[node]).await.unwrap();
+        eventually(
+            &format!("{policy}: somebody outside is answered where the application runs"),
+            async || {
+                let answer: Answer =
+                    lab.ask(&Place::Client, Protocol::Http, &format!("{EXTERNAL}:80")).await.unwrap();
+                answer.peer().is_some()
+            },
+        )
+        .await;
+        eventually(&format!("{policy}: the Service is {phase}"), async || {
+            let status = scenario.objects().get(OBJECT).await.unwrap().status.unwrap_or_default();
+            status.services.iter().any(|service| format!("{:?}", service.state) == phase)
+        })
+        .await;
+        lab.route(EXTERNAL.parse().unwrap(), &[EDGE]).await.unwrap();
+        lab.kubectl(["-n", "web", "label", "pod", "frontend", "app=frontend", "--overwrite"]).await.unwrap();
+        wait_until_ready(scenario).await;
+        addresses::arrive(scenario).await;
+    }
+    lab.kubectl(["-n", "web", "delete", "pod", "moved", "--grace-period=1"]).await.unwrap();
+}

@@ -1,0 +1,74 @@
+//! The cluster's own kube-proxy, which another manager brings back to nodes with an agent.
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use kube::Api;
+use serde_json::json;
+
+use crate::harness::{OBJECT, Scenario, eventually};
+use crate::{A_WHILE, addresses, said, wait_until_ready};
+
+fn sets(scenario: &Scenario) -> Api<DaemonSet> {
+    Api::namespaced(scenario.lab.client(), "kube-system")
+}
+
+async fn generation(scenario: &Scenario) -> i64 {
+    sets(scenario).get("kube-proxy").await.unwrap().metadata.generation.unwrap()
+}
+
+/// As an upgrade of the cluster does it: the template as it was, by a plain update.
+async fn remove_affinity(scenario: &Scenario) {
+    let patch = json!([{"op": "remove", "path": "/spec/template/spec/affinity"}]).to_string();
+    let arguments = [
+        "-n",
+        "kube-system",
+        "patch",
+        "daemonset",
+        "kube-proxy",
+        "--type=json",
+        "-p",
+        &patch,
+        "--field-manager=addon-manager",
+    ];
+    scenario.lab.kubectl(arguments).await.unwrap();
+}
+
+async fn is_kept_off(scenario: &Scenario) -> bool {
+    let set = sets(scenario).get("kube-proxy").await.unwrap();
+    json!(set.spec.template.spec).to_string().contains("sourcepreserve.io/agent-pool")
+}
+
+/// Once it is put right: kube-proxy leaves, and the rules that it wrote are gone before the object is ready again.
+pub(crate) async fn comes_back_once(scenario: &Scenario) {
+    remove_affinity(scenario).await;
+    eventually("kube-proxy is kept off again", async || is_kept_off(scenario).await).await;
+    // What kube-proxy's pods wrote meanwhile does not count as acknowledged.
+    wait_until_ready(scenario).await;
+    addresses::arrive(scenario).await;
+}
+
+/// The second time it is named and not fought: one kube-proxy on each node, and the DaemonSet stays as it is.
+pub(crate) async fn is_not_fought(scenario: &Scenario) {
+    remove_affinity(scenario).await;
+    let message = said::wait_for(scenario, "Conflict", "True", "KubeProxyNotKeptOff").await;
+    assert!(message.contains("addon-manager"), "{message}");
+    let before = generation(scenario).await;
+    let agents = [
+        "-n",
+        "kube-system",
+        "wait",
+        "--for=delete",
+        "pod",
+        "-l",
+        "app.kubernetes.io/name=proxy-agent",
+        "--timeout=120s",
+    ];
+    scenario.lab.kubectl(agents).await.unwrap();
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(generation(scenario).await, before, "the operator fights");
+    assert!(!is_kept_off(scenario).await);
+    // A changed object is tried anew.
+    let patch = json!({"spec": {"rollout": {"progressDeadlineSeconds": 120}}}).to_string();
+    scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=merge", "-p", &patch]).await.unwrap();
+    wait_until_ready(scenario).await;
+    addresses::arrive(scenario).await;
+}

@@ -1,0 +1,92 @@
+//! What a cluster can do to the project while clients ask all the time: the last ingress node taken away, upgrades that cannot start, a
+//! kube-proxy that comes back, an affinity that somebody removes, things of ours forged or deleted. No request may fail but where a
+//! case takes every way in away.
+//!
+//! With every run in nftables mode; `cargo xtask soak hostile` runs it in iptables mode, too.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+#![allow(dead_code, reason = "the pieces of the operator's own test are used in part")]
+
+#[path = "../lab_operator/addresses.rs"]
+mod addresses;
+#[path = "../lab_operator/harness.rs"]
+mod harness;
+#[path = "../lab_operator/operator.rs"]
+mod operator;
+#[path = "../lab_operator/process.rs"]
+mod process;
+#[path = "../lab_operator/traffic/mod.rs"]
+mod traffic;
+
+mod foreign;
+mod ingress;
+mod kube_proxy;
+mod said;
+mod upgrade;
+
+use std::time::{Duration, Instant};
+
+use harness::{AGENT_IMAGE, OBJECT, Scenario, sample};
+use isp_lab::ProxyMode;
+use nix::sys::signal::Signal;
+use traffic::Traffic;
+
+/// The modes of kube-proxy in which the cases are tried.
+fn modes() -> Vec<ProxyMode> {
+    match std::env::var("ISP_SOAK_HOSTILE") {
+        Ok(_) => vec![ProxyMode::Nftables, ProxyMode::Iptables],
+        Err(_) => vec![ProxyMode::Nftables],
+    }
+}
+
+#[tokio::test]
+async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
+    for mode in modes() {
+        let scenario = Scenario::up_in("hostile", mode).await;
+        scenario.install_without_operator().await;
+        let kubeconfig = operator::kubeconfig(&scenario).await;
+        let mut operator = operator::run(&scenario, &kubeconfig, AGENT_IMAGE, "first.log");
+        scenario.lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
+        wait_until_ready(&scenario).await;
+        addresses::arrive(&scenario).await;
+
+        let traffic = Traffic::start(&scenario).await;
+        timed("the last ingress node is unlabelled", ingress::the_last_one_is_unlabelled(&scenario)).await;
+        timed("no node is selected", ingress::none_is_selected(&scenario)).await;
+        timed("foreign objects", foreign::objects_are_left_alone(&scenario)).await;
+        timed("a forged annotation", foreign::an_annotation_ends_nothing(&scenario, &mut operator)).await;
+        operator.signal(Signal::SIGTERM);
+        assert!(operator.end().await.success(), "{}", operator.complained());
+        timed("an upgrade that cannot start", upgrade::cannot_be_pulled(&scenario, &kubeconfig)).await;
+        let mut operator = operator::run(&scenario, &kubeconfig, AGENT_IMAGE, "second.log");
+        wait_until_ready(&scenario).await;
+        timed("kube-proxy comes back once", kube_proxy::comes_back_once(&scenario)).await;
+        timed("and again and again", kube_proxy::is_not_fought(&scenario)).await;
+        traffic.expect_no_failure().await;
+
+        // From here on clients lose their way in by what the case is about.
+        timed("the ingress node dies", ingress::the_application_moves(&scenario)).await;
+        scenario.lab.kubectl(["delete", "isp", OBJECT, "--timeout=120s"]).await.unwrap();
+        foreign::are_still_there(&scenario).await;
+        operator.signal(Signal::SIGTERM);
+        assert!(operator.end().await.success(), "{}", operator.complained());
+    }
+}
+
+async fn timed(what: &str, case: impl Future<Output = ()>) {
+    let began = Instant::now();
+    println!("{what}");
+    case.await;
+    println!("  {:.1} s", began.elapsed().as_secs_f64());
+}
+
+async fn wait_until_ready(scenario: &Scenario) {
+    let wait = ["wait", "--for=condition=Ready", &format!("isp/{OBJECT}"), "--timeout=120s"];
+    if let Err(error) = scenario.lab.kubectl(wait).await {
+        let object = scenario.lab.kubectl(["get", "isp", OBJECT, "-o", "yaml"]).await.unwrap().stdout;
+        panic!("{error}\n{object}");
+    }
+}
+
+/// Long enough for an operator that would do the wrong thing to have done it.
+const A_WHILE: Duration = Duration::from_secs(10);
