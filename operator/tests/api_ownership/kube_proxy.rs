@@ -24,11 +24,10 @@ async fn cluster() -> Cluster {
     cluster
 }
 
-fn spec(force: bool) -> Value {
+fn spec() -> Value {
     json!({
         "ingressNodes": {"selector": {"matchLabels": {"ingress": ""}}},
         "services": [{"namespace": "web", "name": "web"}],
-        "conflictPolicy": if force { "Force" } else { "Report" },
     })
 }
 
@@ -42,11 +41,11 @@ fn requirements(state: &Value) -> Vec<String> {
         .collect()
 }
 
-async fn on_and_off(set: &Value, cluster: &Cluster, force: bool) -> (Value, Value) {
+async fn on_and_off(set: &Value, cluster: &Cluster) -> (Value, Value) {
     make(cluster, "web").await;
     let before = cluster.state(set).await;
     let stand_in = cluster.stand_in();
-    cluster.preserve("web", spec(force)).await;
+    cluster.preserve("web", spec()).await;
     cluster.wait_for("web", "Ready", "True").await;
     let kept_off = requirements(&cluster.state(set).await);
     assert!(!kept_off.is_empty());
@@ -63,7 +62,7 @@ async fn without_an_affinity_one_comes_and_goes() {
     let cluster = cluster().await;
     let set = daemon_set(None);
     cluster.kubectl_apply(&set).await;
-    let (before, after) = on_and_off(&set, &cluster, false).await;
+    let (before, after) = on_and_off(&set, &cluster).await;
     assert_eq!(after, before);
 }
 
@@ -72,7 +71,7 @@ async fn terms_that_nobody_declared_are_extended_and_returned_to_their_owner() {
     let cluster = cluster().await;
     let set = daemon_set(Some(&terms()));
     cluster.create(&set, "kubeadm").await;
-    let (mut before, mut after) = on_and_off(&set, &cluster, false).await;
+    let (mut before, mut after) = on_and_off(&set, &cluster).await;
     assert_eq!(after["spec"], before["spec"]);
     // The API server lists the owner of a parent beside that of the field only where the parent was created.
     for state in [&mut before, &mut after] {
@@ -84,23 +83,13 @@ async fn terms_that_nobody_declared_are_extended_and_returned_to_their_owner() {
 }
 
 #[tokio::test]
-async fn declared_terms_are_a_conflict_and_give_way_to_force() {
+async fn declared_terms_are_extended_and_come_back() {
     let cluster = cluster().await;
     let set = daemon_set(Some(&terms()));
     cluster.kubectl_apply(&set).await;
-    make(&cluster, "web").await;
-    let before = cluster.state(&set).await;
-    cluster.preserve("web", spec(false)).await;
-    let message = cluster.wait_for("web", "Conflict", "True").await;
-    for part in ["kube-system/kube-proxy", "kubectl apply", "nodeAffinity", "conflictPolicy: Force"] {
-        assert!(message.contains(part), "{message}");
-    }
-    assert_eq!(cluster.state(&set).await, before);
-    let stand_in = cluster.stand_in();
-    let object = json!({"apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourcePreserve", "metadata": {"name": "web"}});
-    cluster.merge(&object, "test", json!({"spec": {"conflictPolicy": "Force"}})).await;
-    cluster.wait_for("web", "Ready", "True").await;
-    cluster.delete("web").await;
-    stand_in.abort();
+    let (before, after) = on_and_off(&set, &cluster).await;
+    assert_eq!(after["spec"], before["spec"]);
+    // Whoever has declared them can apply them again without a conflict.
+    cluster.kubectl_apply(&set).await;
     assert_eq!(cluster.state(&set).await["spec"], before["spec"]);
 }
