@@ -17,7 +17,12 @@ async fn generation(scenario: &Scenario) -> i64 {
 
 /// As an upgrade of the cluster does it: the template as it was, by a plain update.
 async fn remove_affinity(scenario: &Scenario) {
-    let patch = json!([{"op": "remove", "path": "/spec/template/spec/affinity"}]).to_string();
+    let patch = json!([
+        {"op": "remove", "path": "/spec/template/spec/affinity"},
+        // A mere removal leaves no trace of who did it.
+        {"op": "add", "path": "/metadata/labels/applied", "value": generation(scenario).await.to_string()},
+    ])
+    .to_string();
     let arguments = [
         "-n",
         "kube-system",

@@ -37,8 +37,9 @@ pub(super) enum Problem {
     )]
     NoKubeconfig(Key),
     #[error(
-        "DaemonSet {set}: {who} keeps removing the node affinity {AGENT_POOL_LABEL} DoesNotExist and is not fought; the nodes go back to this \
-         kube-proxy: make {who} leave it alone, or add the requirement to each term there, then change the object's spec"
+        "DaemonSet {set}: its node affinity {AGENT_POOL_LABEL} DoesNotExist is removed again and again, which is not fought; the nodes go back to \
+         this kube-proxy. The last writer that its managedFields name is {who}: make it leave the affinity alone, or add the requirement to each \
+         term there, then change the object's spec"
     )]
     NotKeptOff { set: Key, who: String },
     #[error("{0}")]

@@ -42,7 +42,7 @@ pub(super) fn make<'a>(
     if let Some(lead) = source.object
         && is_fought(scene, &scene.objects[lead], kube_proxy, set)
     {
-        let who = set.last_writer.as_ref().map_or_else(|| "somebody".to_owned(), |who| format!("{who:?}"));
+        let who = set.last_writer.as_ref().map_or_else(|| "nobody".to_owned(), |who| format!("{who:?}"));
         return Err(Problem::NotKeptOff { set: kube_proxy.clone(), who });
     }
     let kubeconfig = kube_proxy::kubeconfig(scene.cluster, kube_proxy, set)?;
