@@ -27,7 +27,7 @@ const FILE: &str = ".identity";
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(super) authority: String,
-    serving: Pair,
+    pub(super) serving: Pair,
     /// For kube-proxy, and for nobody else.
     pub(super) client: Pair,
 }
@@ -59,7 +59,8 @@ impl Identity {
         let key = KeyPair::generate()?;
         let mut authority = CertificateParams::new(Vec::new())?;
         authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        authority.distinguished_name.push(DnType::CommonName, "proxy-agent");
+        // Another name than its certificates have: OpenSSL takes one whose issuer has its own name for self-signed.
+        authority.distinguished_name.push(DnType::CommonName, "proxy-agent-ca");
         let authority_pem = authority.self_signed(&key)?.pem();
         let issuer = Issuer::new(authority, key);
         let pair = |names: Vec<String>, common_name: &str, purpose: ExtendedKeyUsagePurpose| {

@@ -121,3 +121,53 @@ fn nobody_but_the_owner_reads_the_keys() {
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
 }
+
+/// Whether a caller with these certificates gets through the handshake, and reads what the agent says then.
+async fn is_let_in(identity: &Identity, certificate: Option<&super::identity::Pair>) -> Result<(), String> {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{PrivateKeyDer, ServerName};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let chain = |pem: &str| crate::upstream::certificates(pem.as_bytes()).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(chain(&identity.authority));
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let client = match certificate {
+        None => builder.with_no_client_auth(),
+        Some(pair) => {
+            let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(chain(&pair.certificate), key).unwrap()
+        }
+    };
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let server = tokio_rustls::TlsAcceptor::from(identity.tls().unwrap());
+    let served = tokio::spawn(async move {
+        let mut stream = server.accept(far).await.map_err(|error| error.to_string())?;
+        stream.write_all(b"served").await.map_err(|error| error.to_string())?;
+        stream.shutdown().await.map_err(|error| error.to_string())
+    });
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(client));
+    let name = ServerName::from(ADDRESS.ip());
+    if let Ok(mut stream) = connector.connect(name, near).await {
+        let mut said = String::new();
+        let read = stream.read_to_string(&mut said).await;
+        assert_eq!(read.is_ok(), said == "served");
+    }
+    served.await.unwrap()
+}
+
+#[tokio::test]
+async fn the_agent_lets_in_who_has_the_certificate_that_it_made_for_kube_proxy() {
+    let identity = |directory: &tempfile::TempDir| Identity::at(directory.path(), ADDRESS.ip()).unwrap();
+    let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (own, other) = (identity(&own), identity(&other));
+    is_let_in(&own, Some(&own.client)).await.unwrap();
+    let refused = is_let_in(&own, None).await.unwrap_err();
+    assert!(refused.contains("no certificates"), "{refused}");
+    is_let_in(&own, Some(&other.client)).await.expect_err("another agent's kube-proxy");
+    is_let_in(&own, Some(&own.serving)).await.expect_err("the agent's own is for serving");
+}

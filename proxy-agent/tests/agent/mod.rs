@@ -204,7 +204,8 @@ impl Agent {
     pub(crate) fn wait(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !done(self) {
-            assert!(started.elapsed() < DEADLINE, "not within {DEADLINE:?}: the agent {what}");
+            let last = || self.ask(&["/version"]);
+            assert!(started.elapsed() < DEADLINE, "not within {DEADLINE:?}: the agent {what}: {:?}", last());
             std::thread::sleep(Duration::from_millis(100));
         }
     }
