@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec};
+use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy};
 use k8s_openapi::api::core::v1::{
-    Affinity, Capabilities, Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction,
-    NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, ObjectFieldSelector, PodSpec, PodTemplateSpec,
-    Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
+    Affinity, Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource,
+    HTTPGetAction, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, ObjectFieldSelector, PodSpec,
+    PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
@@ -43,6 +43,7 @@ pub struct NotKubeProxy {
 /// A volume in memory that only the two containers share.
 const SHARED: &str = "proxy-agent";
 const SHARED_PATH: &str = "/run/proxy-agent";
+/// Health on the loopback, and metrics on the node's address.
 const ADMIN_PORT: i32 = 10261;
 /// Nobody in particular: the agent owns nothing on the node.
 const AGENT_USER: i64 = 65532;
@@ -92,7 +93,7 @@ pub fn filter_daemon_set(kube_proxy: &DaemonSet, agent: Agent<'_>) -> Result<Dae
         },
         spec: DaemonSetSpec {
             selector: LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() },
-            update_strategy: spec.update_strategy,
+            update_strategy: spec.update_strategy.map(one_after_the_other),
             template: PodTemplateSpec {
                 // None of kube-proxy's own labels: the cluster's DaemonSet would take these pods for its own.
                 metadata: Some(ObjectMeta { labels: Some(labels), annotations, ..ObjectMeta::default() }),
@@ -144,6 +145,19 @@ fn without_requirement(terms: &mut Vec<NodeSelectorTerm>) {
     }
 }
 
+/// Two agents on a node would want the same ports, so that the next one comes when the one before has gone.
+fn one_after_the_other(mut strategy: DaemonSetUpdateStrategy) -> DaemonSetUpdateStrategy {
+    let none = |amount: &IntOrString| {
+        matches!(amount, IntOrString::Int(0)) || *amount == IntOrString::String("0%".to_owned())
+    };
+    if let Some(rolling) = strategy.rolling_update.as_mut()
+        && rolling.max_surge.take().is_some_and(|surge| !none(&surge))
+    {
+        rolling.max_unavailable = rolling.max_unavailable.take().filter(|amount| !none(amount));
+    }
+    strategy
+}
+
 /// It starts before kube-proxy, which finds its kubeconfig written, and goes on beside it.
 fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
     let environment = |name: &str, value: Option<&str>, field: Option<&str>| EnvVar {
@@ -154,14 +168,14 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
             ..EnvVarSource::default()
         }),
     };
-    let probe = |path: &str, failure_threshold| Probe {
+    let probe = |path: &str, period_seconds, failure_threshold| Probe {
         http_get: Some(HTTPGetAction {
             host: Some("127.0.0.1".to_owned()),
             path: Some(path.to_owned()),
             port: IntOrString::Int(ADMIN_PORT),
             ..HTTPGetAction::default()
         }),
-        period_seconds: Some(1),
+        period_seconds: Some(period_seconds),
         failure_threshold: Some(failure_threshold),
         ..Probe::default()
     };
@@ -177,10 +191,23 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
         env: Some(vec![
             environment("NODE_NAME", None, Some("spec.nodeName")),
             environment("AGENT_POOL", Some(agent.pool), None),
+            environment("METRICS_HOST", None, Some("status.hostIP")),
         ]),
+        ports: Some(vec![ContainerPort {
+            name: Some("metrics".to_owned()),
+            container_port: ADMIN_PORT,
+            // In the node's network they are the same, which the API server would add.
+            host_port: Some(ADMIN_PORT),
+            protocol: Some("TCP".to_owned()),
+            host_ip: None,
+        }]),
         restart_policy: Some("Always".to_owned()),
-        startup_probe: Some(probe("/healthz", 60)),
-        readiness_probe: Some(probe("/readyz", 3)),
+        // An agent waits for up to a minute for the one before it to let go of its ports.
+        startup_probe: Some(probe("/healthz", 1, 90)),
+        readiness_probe: Some(probe("/readyz", 1, 3)),
+        // Fails when the program does not answer, or when a task of it no longer turns. A node keeps its rules meanwhile, so that there
+        // is no hurry, and a busy node no reason.
+        liveness_probe: Some(Probe { timeout_seconds: Some(5), ..probe("/healthz", 10, 6) }),
         volume_mounts: Some(vec![
             VolumeMount { read_only: Some(true), ..original },
             mount(SHARED, SHARED_PATH, false),
