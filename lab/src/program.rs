@@ -57,6 +57,11 @@ impl Program {
         self.process.id()
     }
 
+    /// Whether it has not ended.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
     /// What it has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()

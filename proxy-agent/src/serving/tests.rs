@@ -144,9 +144,9 @@ async fn is_let_in(identity: &Identity, certificate: Option<&super::identity::Pa
         }
     };
     let (near, far) = tokio::io::duplex(64 * 1024);
-    let server = tokio_rustls::TlsAcceptor::from(identity.tls().unwrap());
+    let acceptor = tokio_rustls::TlsAcceptor::from(identity.tls().unwrap());
     let served = tokio::spawn(async move {
-        let mut stream = server.accept(far).await.map_err(|error| error.to_string())?;
+        let mut stream = acceptor.accept(far).await.map_err(|error| error.to_string())?;
         stream.write_all(b"served").await.map_err(|error| error.to_string())?;
         stream.shutdown().await.map_err(|error| error.to_string())
     });

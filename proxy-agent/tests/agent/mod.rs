@@ -34,11 +34,20 @@ pub(crate) struct Agent {
     pub(crate) address: SocketAddr,
     admin: SocketAddr,
     arguments: Vec<OsString>,
+    memory: Option<u64>,
     directory: tempfile::TempDir,
 }
 
-fn start(arguments: &[OsString], admin: SocketAddr) -> Program {
-    let mut command = Command::new(program());
+/// Starts the program, with that much memory if it is limited.
+fn start(arguments: &[OsString], admin: SocketAddr, memory: Option<u64>) -> Program {
+    let mut command = match memory {
+        None => Command::new(program()),
+        Some(bytes) => {
+            let mut limited = Command::new("prlimit");
+            limited.arg(format!("--data={bytes}")).arg("--").arg(program());
+            limited
+        }
+    };
     command.arg("filter").args(arguments);
     Program::start("agent", command, admin).unwrap()
 }
@@ -97,6 +106,11 @@ impl Agent {
         Self::start_as(cluster, place, own, None, &[]).await
     }
 
+    /// An agent with so much memory for its data and no more, as in its container.
+    pub(crate) async fn start_limited(cluster: &ControlPlane, memory: u64) -> Self {
+        Self::start_with(cluster, place(cluster), Own::Agent, None, &[], Some(memory)).await
+    }
+
     /// An agent with more arguments, whose kube-proxy may be another user than the one with the token.
     pub(crate) async fn start_as(
         cluster: &ControlPlane,
@@ -104,6 +118,17 @@ impl Agent {
         own: Own,
         user: Option<Value>,
         more: &[&str],
+    ) -> Self {
+        Self::start_with(cluster, place, own, user, more, None).await
+    }
+
+    async fn start_with(
+        cluster: &ControlPlane,
+        place: Value,
+        own: Own,
+        user: Option<Value>,
+        more: &[&str],
+        memory: Option<u64>,
     ) -> Self {
         install(cluster).await;
         let directory = tempfile::tempdir().unwrap();
@@ -141,8 +166,8 @@ impl Agent {
         .flat_map(|(flag, value)| [flag.into(), value])
         .chain(more.iter().map(OsString::from))
         .collect();
-        let program = start(&arguments, admin);
-        let agent = Self { program, address, admin, arguments, directory };
+        let program = start(&arguments, admin, memory);
+        let agent = Self { program, address, admin, arguments, memory, directory };
         agent.wait("mirrors kube-proxy's files", |agent| agent.mirrored().is_file());
         agent.unpack();
         agent.wait("serves", |agent| agent.ask(&["/version"]).0 == 200);
@@ -158,7 +183,7 @@ impl Agent {
 
     /// Starts it again after its end.
     pub(crate) fn start_again(&mut self) {
-        self.program = start(&self.arguments, self.admin);
+        self.program = start(&self.arguments, self.admin, self.memory);
     }
 
     /// The status code of an answer to kube-proxy's certificate alone.
