@@ -82,7 +82,11 @@ async fn the_alert_about_agents_is_raised_by_what_a_failing_agent_counts() {
             .unwrap(),
     );
     until(DEADLINE, "the rule is known", async || state(&address).as_deref() == Some("inactive")).await;
-    // The first of a counter that was not there before is no increase to Prometheus.
+    let counted = async || {
+        let url = format!("http://{address}/api/v1/query?query=isp_agent_requests_total");
+        get(&url).1.contains(r#""outcome":"Failed""#)
+    };
+    until(DEADLINE, "the agent is scraped", counted).await;
     assert_eq!(agent.ask(&["/api/v1/services"]).0, 503);
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(state(&address).as_deref(), Some("inactive"), "one failure is none");
