@@ -82,10 +82,10 @@ impl Metrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
         // A counter that appears with its first event shows no increase.
         for outcome in [Outcome::Forwarded, Outcome::Refused, Outcome::Expired, Outcome::Failed] {
-            self.requests.get_or_create(&ByOutcome { outcome });
+            drop(self.requests.get_or_create(&ByOutcome { outcome }));
         }
         for outcome in [Call::Known, Call::Unknown, Call::TimedOut, Call::Displaced, Call::TooMany] {
-            self.calls.get_or_create(&ByCall { outcome });
+            drop(self.calls.get_or_create(&ByCall { outcome }));
         }
         let registry = registry.sub_registry_with_prefix("isp_agent");
         registry.register(

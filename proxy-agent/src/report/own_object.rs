@@ -48,10 +48,13 @@ fn covers(there: &Value, written: &Value) -> bool {
     }
 }
 
+/// As long as an API server lets a watch last: there is one on every node, and a way that is dead is noticed by the connection's own pings.
+const WATCH_SECONDS: u32 = 290;
+
 /// Follows the object, for ever. While its kind is not there, the watch is tried again with pauses that grow, and says so once a minute.
 pub(crate) async fn follow(client: Client, node: String, observed: watch::Sender<Observed>) {
     let nodes: Api<IngressSourceNode> = Api::all(client);
-    let mut events = Box::pin(events(nodes, named(&node)));
+    let mut events = Box::pin(events(nodes, named(&node).timeout(WATCH_SECONDS)));
     let mut coming = Observed::Gone;
     while let Some(event) = events.next().await {
         let present = |object: IngressSourceNode| {

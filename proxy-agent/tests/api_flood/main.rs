@@ -26,6 +26,7 @@ const CONNECTIONS: usize = 200;
 const SEEN: Duration = Duration::from_secs(5);
 /// Of the agent's container.
 const MEMORY: u64 = 64 << 20;
+const DEADLINE: Duration = Duration::from_mins(2);
 const KUBE_PROXY: &str = "-HUser-Agent: kube-proxy/v1.37.0";
 const FROM_START: &str = "/api/v1/services?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
@@ -53,7 +54,9 @@ async fn two_hundred_connections_without_a_credential_take_neither_memory_nor_tu
     let mut agent = Agent::start_limited(cluster, MEMORY).await;
     agent.wait_for_services();
     let process = agent.process();
-    let watch = agent.follow(&[KUBE_PROXY, "-HAccept: application/json", FROM_START]);
+    let patience = (length() + DEADLINE).as_secs().to_string();
+    let watch =
+        agent.follow(&["--max-time", &patience, KUBE_PROXY, "-HAccept: application/json", FROM_START]);
     while !watch.next().unwrap().contains("initial-events-end") {}
     let before = peak(process);
 
