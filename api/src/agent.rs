@@ -176,6 +176,7 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
             ..HTTPGetAction::default()
         }),
         period_seconds: Some(period_seconds),
+        timeout_seconds: Some(5),
         failure_threshold: Some(failure_threshold),
         ..Probe::default()
     };
@@ -207,7 +208,7 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
         readiness_probe: Some(probe("/readyz", 1, 3)),
         // Fails when the program does not answer, or when a task of it no longer turns. A node keeps its rules meanwhile, so that there
         // is no hurry, and a busy node no reason.
-        liveness_probe: Some(Probe { timeout_seconds: Some(5), ..probe("/healthz", 10, 6) }),
+        liveness_probe: Some(probe("/healthz", 10, 6)),
         volume_mounts: Some(vec![
             VolumeMount { read_only: Some(true), ..original },
             mount(SHARED, SHARED_PATH, false),

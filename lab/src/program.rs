@@ -78,6 +78,11 @@ impl Program {
         head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
     }
 
+    /// Whether it says that it is healthy.
+    pub fn is_healthy(&self) -> bool {
+        self.get("/healthz").is_some()
+    }
+
     /// Whether it says that it is ready.
     pub fn is_ready(&self) -> bool {
         self.get("/readyz").is_some()

@@ -27,9 +27,9 @@ use crate::metrics::{Call, Metrics};
 use crate::proxy::Proxy;
 use crate::state::State;
 
-/// Callers that are not known yet. At the full rate each has 640 ms for its handshake, which takes kube-proxy a few, and handshakes take a
-/// twentieth of a processor.
-const DOOR: DoorLimits = DoorLimits { places: 128, per_second: 200 };
+/// Callers that are not known yet. At the full rate each has 640 ms for its handshake, which takes kube-proxy a few, and handshakes take less
+/// than a tenth of a processor.
+const DOOR: DoorLimits = DoorLimits { places: 256, per_second: 400 };
 /// When the door is not full.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 const LARGEST_HANDSHAKE: usize = 16 * 1024;

@@ -32,7 +32,7 @@ pub(crate) enum Own {
 pub(crate) struct Agent {
     pub(crate) program: Program,
     pub(crate) address: SocketAddr,
-    admin: SocketAddr,
+    pub(crate) admin: SocketAddr,
     arguments: Vec<OsString>,
     memory: Option<u64>,
     directory: tempfile::TempDir,

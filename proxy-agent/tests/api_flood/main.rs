@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use strangers::Strangers;
+use strangers::{Manner, Strangers};
 
 const CONNECTIONS: usize = 200;
 /// Until a Service that is made meanwhile is seen.
@@ -60,9 +60,14 @@ async fn two_hundred_connections_without_a_credential_take_neither_memory_nor_tu
     while !watch.next().unwrap().contains("initial-events-end") {}
     let before = peak(process);
 
-    let strangers = Strangers::begin(agent.address, CONNECTIONS, &fs::read(agent.file("ca.crt")).unwrap());
+    let authority = fs::read(agent.file("ca.crt")).unwrap();
+    let manners = [Manner::Silent, Manner::Begins, Manner::Hasty, Manner::Plain];
+    let strangers = Strangers::begin(agent.address, CONNECTIONS, &manners, &authority);
+    // Those at the other port would like the kubelet to believe that the agent is dead.
+    let others = Strangers::begin(agent.admin, CONNECTIONS / 2, &[Manner::Silent, Manner::Plain], &authority);
     let (began, length) = (Instant::now(), length());
-    let (mut services, mut slowest_event, mut slowest_start) = (0, Duration::ZERO, Duration::ZERO);
+    let mut services = 0;
+    let [mut slowest_event, mut slowest_start, mut slowest_probe] = [Duration::ZERO; 3];
     while began.elapsed() < length {
         let name = format!("flood-{services}");
         make(cluster, &name).await;
@@ -84,14 +89,19 @@ async fn two_hundred_connections_without_a_credential_take_neither_memory_nor_tu
         }
         slowest_start = slowest_start.max(started.elapsed());
         assert!(started.elapsed() < SEEN, "a new connection was served after {:?}", started.elapsed());
+        let probed = Instant::now();
+        assert!(agent.program.is_healthy(), "the kubelet gets no answer");
+        slowest_probe = slowest_probe.max(probed.elapsed());
+        assert!(probed.elapsed() < SEEN, "the kubelet got its answer after {:?}", probed.elapsed());
         assert!(agent.program.is_alive(), "the agent has ended");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    let calls = strangers.end().await;
+    let (calls, probes) = (strangers.end().await, others.end().await);
     assert_eq!(agent.process(), process);
     let after = peak(process);
     println!(
-        "{calls} calls of strangers in {:.0} s; {services} Services: the slowest event {slowest_event:?}, the slowest start {slowest_start:?}; \
+        "{calls} and {probes} calls of strangers in {:.0} s; {services} Services: the slowest event {slowest_event:?}, the slowest start \
+         {slowest_start:?}, the slowest probe {slowest_probe:?}; \
          memory {} MB before, {} MB at most",
         began.elapsed().as_secs_f64(),
         before / 1_000_000,

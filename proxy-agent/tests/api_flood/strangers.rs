@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a stranger does with a connection.
 #[derive(Debug, Clone, Copy)]
-enum Manner {
+pub(crate) enum Manner {
     /// Says nothing.
     Silent,
     /// Begins a handshake that promises much, and says no more.
@@ -38,7 +38,13 @@ pub(crate) struct Strangers {
 }
 
 impl Strangers {
-    pub(crate) fn begin(address: SocketAddr, connections: usize, authority: &[u8]) -> Self {
+    /// So many, of these manners in turn.
+    pub(crate) fn begin(
+        address: SocketAddr,
+        connections: usize,
+        manners: &[Manner],
+        authority: &[u8],
+    ) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(CertificateDer::pem_slice_iter(authority).map(Result::unwrap));
         let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -47,9 +53,8 @@ impl Strangers {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let (tls, calls) = (TlsConnector::from(Arc::new(tls)), Arc::<AtomicU64>::default());
-        let manners = [Manner::Silent, Manner::Begins, Manner::Hasty, Manner::Plain];
         let mut tasks = JoinSet::new();
-        for manner in manners.into_iter().cycle().take(connections) {
+        for manner in manners.iter().copied().cycle().take(connections) {
             let (tls, calls) = (tls.clone(), calls.clone());
             tasks.spawn(async move {
                 loop {
