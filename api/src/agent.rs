@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec};
 use k8s_openapi::api::core::v1::{
-    Affinity, Capabilities, Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction,
-    NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, ObjectFieldSelector, PodSpec, PodTemplateSpec,
-    Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
+    Affinity, Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource,
+    HTTPGetAction, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, ObjectFieldSelector, PodSpec,
+    PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
@@ -47,6 +47,7 @@ pub struct NotKubeProxy {
 /// A volume in memory that only the two containers share.
 const SHARED: &str = "proxy-agent";
 const SHARED_PATH: &str = "/run/proxy-agent";
+/// Health on the loopback, and metrics on the node's address.
 const ADMIN_PORT: i32 = 10261;
 /// Nobody in particular: the agent owns nothing on the node.
 const AGENT_USER: i64 = 65532;
@@ -158,14 +159,15 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
             ..EnvVarSource::default()
         }),
     };
-    let probe = |path: &str, failure_threshold| Probe {
+    let probe = |path: &str, period_seconds, failure_threshold| Probe {
         http_get: Some(HTTPGetAction {
             host: Some("127.0.0.1".to_owned()),
             path: Some(path.to_owned()),
             port: IntOrString::Int(ADMIN_PORT),
             ..HTTPGetAction::default()
         }),
-        period_seconds: Some(1),
+        period_seconds: Some(period_seconds),
+        timeout_seconds: Some(5),
         failure_threshold: Some(failure_threshold),
         ..Probe::default()
     };
@@ -181,10 +183,23 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
         env: Some(vec![
             environment("NODE_NAME", None, Some("spec.nodeName")),
             environment("AGENT_POOL", Some(agent.pool), None),
+            environment("METRICS_HOST", None, Some("status.hostIP")),
         ]),
+        ports: Some(vec![ContainerPort {
+            name: Some("metrics".to_owned()),
+            container_port: ADMIN_PORT,
+            // In the node's network they are the same, which the API server would add.
+            host_port: Some(ADMIN_PORT),
+            protocol: Some("TCP".to_owned()),
+            host_ip: None,
+        }]),
         restart_policy: Some("Always".to_owned()),
-        startup_probe: Some(probe("/healthz", 60)),
-        readiness_probe: Some(probe("/readyz", 3)),
+        // An agent waits for up to a minute for the one before it to let go of its ports.
+        startup_probe: Some(probe("/healthz", 1, 90)),
+        readiness_probe: Some(probe("/readyz", 1, 3)),
+        // Fails when the program does not answer, or when a task of it no longer turns. A node keeps its rules meanwhile, so that there
+        // is no hurry, and a busy node no reason.
+        liveness_probe: Some(probe("/healthz", 10, 6)),
         volume_mounts: Some(vec![
             VolumeMount { read_only: Some(true), ..original },
             mount(SHARED, SHARED_PATH, false),

@@ -57,6 +57,11 @@ impl Program {
         self.process.id()
     }
 
+    /// Whether it has not ended.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
     /// What it has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
@@ -71,6 +76,11 @@ impl Program {
         stream.read_to_string(&mut answer).ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;
         head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+    }
+
+    /// Whether it says that it is healthy.
+    pub fn is_healthy(&self) -> bool {
+        self.get("/healthz").is_some()
     }
 
     /// Whether it says that it is ready.

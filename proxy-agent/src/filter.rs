@@ -1,31 +1,40 @@
 //! `proxy-agent filter`: puts the parts together.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use isp_runtime::admin::{Admin, AdminError};
+use isp_runtime::listen::listen;
 use isp_runtime::program::{Program, ProgramError};
 use isp_runtime::shutdown::Shutdown;
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::listen;
+use crate::files::Files;
+use crate::listen::{self, Server};
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::report;
-use crate::serving::{Identity, ServingError, mirror};
+use crate::serving::{Identity, ServingError};
 use crate::state::State;
-use crate::upstream::{self, Place, Upstream, UpstreamError};
+use crate::upstream::{self, ClientCertificate, Place, Upstream, UpstreamError};
 use crate::view_source;
 
 const GRACE: Duration = Duration::from_secs(5);
-/// How often kube-proxy's own files are looked at; a kubelet updates them about once a minute.
-const FOLLOW: Duration = Duration::from_secs(10);
+/// How often an address for the metrics that cannot be had is tried.
+const METRICS_AGAIN: Duration = Duration::from_secs(10);
+/// The agent of a pod that ends has the node's ports until it has ended.
+const PORT_PATIENCE: Duration = Duration::from_mins(1);
+/// Each of the tasks that are never to rest turns many times within this.
+const PULSE: Duration = Duration::from_mins(1);
 
 /// What the filter is told.
 #[derive(Debug, Args)]
@@ -51,6 +60,12 @@ pub struct FilterArgs {
     /// Where /healthz, /readyz and /metrics are served.
     #[arg(long, default_value = "127.0.0.1:10261")]
     admin: SocketAddr,
+    /// The node's address, where /metrics alone is served to the network; without it, nowhere else.
+    #[arg(long, env = "METRICS_HOST")]
+    metrics_host: Option<IpAddr>,
+    /// The port there.
+    #[arg(long, default_value_t = 10261)]
+    metrics_port: u16,
     /// The token with which the agent itself asks the API server.
     #[arg(long, default_value = "/var/run/secrets/kubernetes.io/serviceaccount/token")]
     token_file: PathBuf,
@@ -68,7 +83,9 @@ pub enum FilterError {
     )]
     NotLoopback(SocketAddr),
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
-    Listen { address: SocketAddr, source: std::io::Error },
+    Listen { address: SocketAddr, source: io::Error },
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
     #[error(transparent)]
@@ -88,34 +105,52 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     let (metrics, mut registry) = (Arc::new(Metrics::default()), Registry::default());
     metrics.register(&mut registry);
 
+    let registry = Arc::new(registry);
+
     let kubeconfig = &arguments.kube_proxy_kubeconfig;
     let place = Place::read(kubeconfig)?;
+    let certificate = ClientCertificate::read(kubeconfig)?;
     let upstream = Upstream::new(&place, kubeconfig)?;
-    // With a connection of its own, so that the view is known whatever is not read on the other.
+    upstream.present(certificate.as_ref())?;
+    // With a connection of its own, so that the view is known whatever is not read on the other, and without kube-proxy's certificate.
     let client = upstream::client(Upstream::new(&place, kubeconfig)?, &arguments.token_file);
-    let listener = TcpListener::bind(arguments.listen)
-        .await
-        .map_err(|source| FilterError::Listen { address: arguments.listen, source })?;
-    let address = listener.local_addr().unwrap_or(arguments.listen);
-    let identity = Identity::at(&arguments.serving_directory, address)?;
+    let shutdown = program.shutdown();
+    let sockets = tokio::select! {
+        sockets = open(&arguments) => sockets?,
+        () = shutdown.requested() => return Ok(program.finish(GRACE).await?),
+    };
+    let address = sockets.proxy.local_addr().unwrap_or(arguments.listen);
+    let identity = Identity::at(&arguments.serving_directory, address.ip())?;
+    let tls = identity.tls()?;
+    let files = Files {
+        kubeconfig: kubeconfig.clone(),
+        directory: arguments.serving_directory.clone(),
+        address,
+        identity,
+    };
     // Written when the agent listens: kube-proxy starts when it finds it.
-    mirror(kubeconfig, address, &arguments.serving_directory)?;
+    files.mirror()?;
     info!(%address, server = %place.server, "serving kube-proxy");
 
     let state = State::new();
-    let proxy = Proxy::new(arguments.node_name.clone(), state.clone(), upstream, metrics.clone());
-    program.serve_admin(arguments.admin, registry).await?;
-    program.spawn("listener", listen::serve(listener, identity.tls, Arc::new(proxy), program.shutdown()));
-    let view = view_source::follow(client.clone(), arguments.node_name.clone(), state.clone(), metrics);
+    let proxy = Proxy::new(arguments.node_name.clone(), state.clone(), upstream.clone(), metrics.clone());
+    program.serve_admin_on(sockets.admin, registry.clone());
+    if let Some(host) = arguments.metrics_host {
+        let metrics =
+            serve_metrics(SocketAddr::new(host, arguments.metrics_port), registry, shutdown.clone());
+        program.spawn_endless("metrics", metrics);
+    }
+    let pulse = |name| program.health().register(name, PULSE);
+    let (listening, mirroring, reporting) = (pulse("listener"), pulse("files"), pulse("report"));
+    let server = Server { tls, proxy: Arc::new(proxy), state: state.clone(), metrics: metrics.clone() };
+    program.spawn("listener", listen::serve(sockets.proxy, server, listening, shutdown.clone()));
+    let view =
+        view_source::follow(client.clone(), arguments.node_name.clone(), state.clone(), metrics.clone());
     program.spawn_endless("view", view);
-    let files = keep_mirrored(
-        arguments.kube_proxy_kubeconfig,
-        address,
-        arguments.serving_directory,
-        place,
-        program.shutdown(),
-    );
-    program.spawn_endless("files", files);
+    program.spawn_endless("files", files.keep(place, certificate, upstream, mirroring, shutdown));
+    let (observing, observed) = watch::channel(report::Observed::default());
+    program
+        .spawn_endless("own object", report::follow(client.clone(), arguments.node_name.clone(), observing));
     let reporter = report::Reporter {
         client,
         node: arguments.node_name,
@@ -123,6 +158,9 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
         revision: arguments.revision,
         kube_proxy_metrics: arguments.kube_proxy_metrics,
         state: state.clone(),
+        observed,
+        metrics,
+        pulse: reporting,
     };
     program.spawn_endless("report", reporter.run());
     program.spawn_endless("readiness", become_ready(state, view_known, proxy_connected));
@@ -136,31 +174,36 @@ pub async fn hold() -> Result<(), FilterError> {
     Ok(program.finish(GRACE).await?)
 }
 
-/// Follows the cluster's own configuration of kube-proxy. One that names another API server or authority is taken by a new start:
-/// the kubelet sees to it, and the rules stay meanwhile.
-async fn keep_mirrored(
-    kubeconfig: PathBuf,
-    address: SocketAddr,
-    directory: PathBuf,
-    place: Place,
-    shutdown: Shutdown,
-) {
-    loop {
-        sleep(FOLLOW).await;
-        match Place::read(&kubeconfig) {
-            Ok(now) if now != place => {
-                warn!(
-                    "kube-proxy's kubeconfig names another API server or authority: the agent ends, to be started with it"
-                );
-                shutdown.request();
+/// The sockets without which there is no agent.
+struct Sockets {
+    proxy: TcpListener,
+    admin: Admin,
+}
+
+async fn open(arguments: &FilterArgs) -> Result<Sockets, FilterError> {
+    let address = arguments.listen;
+    let proxy = listen(address, PORT_PATIENCE).await;
+    let proxy = proxy.map_err(|source| FilterError::Listen { address, source })?;
+    let failed = |source| AdminError::new(arguments.admin, source);
+    let admin = Admin::on(listen(arguments.admin, PORT_PATIENCE).await.map_err(failed)?).map_err(failed)?;
+    Ok(Sockets { proxy, admin })
+}
+
+/// Serves the metrics to the network. An address that cannot be had is no reason for an agent not to work.
+async fn serve_metrics(address: SocketAddr, registry: Arc<Registry>, shutdown: Shutdown) {
+    let mut said = false;
+    let admin = loop {
+        match Admin::bind(address).await {
+            Ok(admin) => break admin,
+            Err(error) if !said => {
+                warn!(%error, "the network does not get the metrics yet; it is tried again");
+                said = true;
             }
-            Ok(_) => {}
-            Err(error) => warn!(%error, "kube-proxy's kubeconfig cannot be read; it is tried again"),
+            Err(_) => {}
         }
-        if let Err(error) = mirror(&kubeconfig, address, &directory) {
-            warn!(%error, "kube-proxy's configuration cannot be followed; it is tried again");
-        }
-    }
+        sleep(METRICS_AGAIN).await;
+    };
+    admin.serve_metrics(registry, shutdown).await;
 }
 
 /// Ready once the view is known and kube-proxy has read it; never unready again: a node whose agent restarts keeps its rules.
@@ -175,7 +218,7 @@ async fn become_ready(
     let mut readings = state.readings();
     let connected = || {
         let epoch = state.current().map_or(0, |current| current.epoch);
-        state.reading().session.has(epoch)
+        state.reading(epoch).had_since.is_some()
     };
     let _ = readings.wait_for(|_| connected()).await;
     drop(proxy_connected);

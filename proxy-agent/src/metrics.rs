@@ -20,15 +20,37 @@ pub(crate) enum Outcome {
     Failed,
 }
 
+/// What became of a call at the loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Call {
+    /// It has the certificate.
+    Known,
+    /// It has none, or does not speak TLS.
+    Unknown,
+    /// It did not finish its handshake.
+    TimedOut,
+    /// It had to make room for others before it finished its handshake.
+    Displaced,
+    /// It has the certificate, but there are as many of those as there may be.
+    TooMany,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByOutcome {
     outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCall {
+    outcome: Call,
 }
 
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     requests: Family<ByOutcome, Counter>,
+    calls: Family<ByCall, Counter>,
+    repairs: Counter,
     bytes: Counter,
     open_watches: Gauge<i64, AtomicI64>,
     watches_ended_by_view: Counter,
@@ -42,6 +64,8 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             requests: Family::default(),
+            calls: Family::default(),
+            repairs: Counter::default(),
             bytes: Counter::default(),
             open_watches: Gauge::default(),
             watches_ended_by_view: Counter::default(),
@@ -56,11 +80,28 @@ impl Default for Metrics {
 
 impl Metrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
+        // A counter that appears with its first event shows no increase.
+        for outcome in [Outcome::Forwarded, Outcome::Refused, Outcome::Expired, Outcome::Failed] {
+            drop(self.requests.get_or_create(&ByOutcome { outcome }));
+        }
+        for outcome in [Call::Known, Call::Unknown, Call::TimedOut, Call::Displaced, Call::TooMany] {
+            drop(self.calls.get_or_create(&ByCall { outcome }));
+        }
         let registry = registry.sub_registry_with_prefix("isp_agent");
         registry.register(
             "requests",
             "Requests of kube-proxy, by what became of them",
             self.requests.clone(),
+        );
+        registry.register(
+            "calls",
+            "Connections to the loopback address, by what became of them",
+            self.calls.clone(),
+        );
+        registry.register(
+            "report_repairs",
+            "Times that the IngressSourceNode was written again because somebody had changed or deleted it",
+            self.repairs.clone(),
         );
         registry.register(
             "forwarded_bytes",
@@ -94,6 +135,14 @@ impl Metrics {
 
     pub(crate) fn request(&self, outcome: Outcome) {
         self.requests.get_or_create(&ByOutcome { outcome }).inc();
+    }
+
+    pub(crate) fn called(&self, outcome: Call) {
+        self.calls.get_or_create(&ByCall { outcome }).inc();
+    }
+
+    pub(crate) fn repaired(&self) {
+        self.repairs.inc();
     }
 
     pub(crate) fn bytes(&self, count: usize) {

@@ -1,5 +1,6 @@
 //! One request of kube-proxy's: refused, answered here, or forwarded and narrowed on its way back.
 
+mod bodies;
 mod body;
 mod gunzip;
 mod headers;
@@ -10,39 +11,32 @@ use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Body, Bytes, Incoming};
+use http_body_util::Full;
+use hyper::body::{Body, Incoming};
 use isp_api::view::Narrowing;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use self::bodies::{Bodies, BodyProblem};
 pub(crate) use self::body::ReplyBody;
 use self::headers::Treatment;
 use crate::metrics::{Metrics, Outcome};
+use crate::readers::{Program, Readers};
 use crate::request::{Asked, Forward, Read, Refusal, Services, decide};
 use crate::session::Admission;
-use crate::state::{Current, State};
+use crate::state::{Connection, Current, State};
 use crate::upstream::Upstream;
 use crate::wire;
 
-/// Events are small; nothing else has a body.
-const LARGEST_BODY: usize = 256 * 1024;
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the body of a request that is refused anyway may take.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the API server may take to begin its answer. A list of everything takes a while.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// Reads what comes with a refused request, within bounds: a caller whose stream is cut while it sends may not see why.
-async fn drain(body: Incoming) {
-    let _ = timeout(DRAIN_TIMEOUT, Limited::new(body, LARGEST_BODY).collect()).await;
-}
 
 /// Serves kube-proxy.
 pub(crate) struct Proxy {
     node: String,
     state: Arc<State>,
     upstream: Upstream,
+    bodies: Bodies,
     metrics: Arc<Metrics>,
 }
 
@@ -50,11 +44,11 @@ type Reply = Response<ReplyBody>;
 
 impl Proxy {
     pub(crate) fn new(node: String, state: Arc<State>, upstream: Upstream, metrics: Arc<Metrics>) -> Self {
-        Self { node, state, upstream, metrics }
+        Self { node, state, upstream, bodies: Bodies::default(), metrics }
     }
 
-    pub(crate) async fn serve(&self, request: Request<Incoming>) -> Reply {
-        let (outcome, reply) = match self.answer(request).await {
+    pub(crate) async fn serve(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> Reply {
+        let (outcome, reply) = match self.answer(request, connection).await {
             Ok(reply) => (Outcome::Forwarded, reply),
             Err(problem) => {
                 debug!(%problem, "request not forwarded");
@@ -65,7 +59,11 @@ impl Proxy {
         reply
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Result<Reply, Problem> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        connection: &Arc<Connection>,
+    ) -> Result<Reply, Problem> {
         if request.headers().contains_key(header::UPGRADE) {
             return Err(Problem::Upgrade);
         }
@@ -74,7 +72,7 @@ impl Proxy {
         let forward = match self.decide(&request, &narrowing) {
             Ok(forward) => forward,
             Err(refusal) => {
-                drain(request.into_body()).await;
+                bodies::drain(request.into_body()).await;
                 return Err(refusal.into());
             }
         };
@@ -86,7 +84,7 @@ impl Proxy {
             }
             Forward::Services(services) => {
                 // Until the view is known no Service is shown.
-                self.services(request, services, current.ok_or(Problem::NoView)?).await
+                self.services(request, services, current.ok_or(Problem::NoView)?, connection).await
             }
         }
     }
@@ -109,8 +107,12 @@ impl Proxy {
         request: Request<Incoming>,
         services: Services,
         current: Current,
+        connection: &Arc<Connection>,
     ) -> Result<Reply, Problem> {
-        if self.state.admit(services.read, current.epoch) == Admission::Expired {
+        let user_agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        let caller = connection.client(Program::named(user_agent));
+        let admit = |readers: &mut Readers, client| readers.admit(client, services.read, current.epoch);
+        if caller.note(admit) == Admission::Expired {
             self.metrics.relist_forced();
             return Err(Problem::Expired);
         }
@@ -142,7 +144,7 @@ impl Proxy {
             headers::changed(answer.headers_mut());
         }
         let reading = body::Reading { body, rewrite, current, written };
-        Ok(answer.map(|body| ReplyBody::services(body, reading, self.state.clone(), self.metrics.clone())))
+        Ok(answer.map(|body| ReplyBody::services(body, reading, caller, &self.state, self.metrics.clone())))
     }
 
     /// Asks the API server with the caller's own credentials and nothing else of the caller's.
@@ -153,13 +155,8 @@ impl Proxy {
         treatment: Treatment,
     ) -> Result<Response<Incoming>, Problem> {
         let (head, body) = request.into_parts();
-        let body = if body.is_end_stream() {
-            Bytes::new()
-        } else {
-            let whole = Limited::new(body, LARGEST_BODY).collect();
-            let read = timeout(BODY_TIMEOUT, whole).await.map_err(|_| Problem::SlowBody)?;
-            read.map_err(|_| Problem::Body)?.to_bytes()
-        };
+        // Its room is held until the API server has it.
+        let (body, _room) = self.bodies.read(body).await?;
         let mut onward = Request::new(Full::new(body));
         *onward.method_mut() = head.method;
         *onward.headers_mut() = headers::onward(&head.headers, treatment);
@@ -184,10 +181,8 @@ enum Problem {
     Refused(#[from] Refusal),
     #[error("this agent forwards no upgrades: kube-proxy asks for none")]
     Upgrade,
-    #[error("the body is larger than {LARGEST_BODY} bytes or broke off: kube-proxy sends small events only")]
-    Body,
-    #[error("the body did not come within {} s", BODY_TIMEOUT.as_secs())]
-    SlowBody,
+    #[error(transparent)]
+    Body(#[from] BodyProblem),
     #[error("the request has no path that could be forwarded")]
     Path,
     #[error("the view of this node changed since this was read: list anew")]
@@ -208,8 +203,9 @@ impl Problem {
             Self::Refused(Refusal::Encoding { .. }) => StatusCode::NOT_ACCEPTABLE,
             Self::Refused(_) => StatusCode::FORBIDDEN,
             Self::Upgrade | Self::Path => StatusCode::BAD_REQUEST,
-            Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
+            Self::Body(BodyProblem::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Body(BodyProblem::Slow) => StatusCode::REQUEST_TIMEOUT,
+            Self::Body(BodyProblem::Full) => StatusCode::TOO_MANY_REQUESTS,
             Self::Expired => StatusCode::GONE,
             Self::NoView => StatusCode::SERVICE_UNAVAILABLE,
             Self::Upstream | Self::Unreadable => StatusCode::BAD_GATEWAY,

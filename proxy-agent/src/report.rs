@@ -1,7 +1,9 @@
 //! The acknowledgement: what this node sees, written to its IngressSourceNode, on change only. The operator takes its
 //! steps by it, so an entry claims a thing only after it has happened.
 
+mod own_object;
 mod programmed;
+mod repairs;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,24 +14,33 @@ use isp_api::conditions::record;
 use isp_api::names::{AGENT_FIELD_MANAGER, condition};
 use isp_api::node::{AcknowledgedView, IngressSourceNodeStatus};
 use isp_api::preserve::Mode;
+use isp_client::plain;
+use isp_runtime::health::Pulse;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::json;
-use tokio::time::timeout;
-use tracing::{debug, warn};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use tracing::debug;
 
-use crate::state::{Current, Reading, State};
+pub(crate) use self::own_object::{Observed, follow};
+use self::repairs::{Backoff, Repairs};
+use crate::metrics::Metrics;
+use crate::readers::Reading;
+use crate::state::{Current, State};
 
 #[cfg(test)]
 mod tests;
 
 /// Changes that come together are written together.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How long a failed write waits, and how often kube-proxy's metrics are looked at while the kernel has not followed.
+/// How often kube-proxy's metrics are looked at while the kernel has not followed.
 const AGAIN: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest that it rests when nothing happens.
+const REST: Duration = Duration::from_secs(10);
 
 /// Writes the status of this node.
 pub(crate) struct Reporter {
@@ -39,6 +50,10 @@ pub(crate) struct Reporter {
     pub(crate) revision: String,
     pub(crate) kube_proxy_metrics: SocketAddr,
     pub(crate) state: Arc<State>,
+    /// The object as the API server has it.
+    pub(crate) observed: watch::Receiver<Observed>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) pulse: Pulse,
 }
 
 /// What is true now, apart from the times at which it became so.
@@ -52,44 +67,58 @@ struct Facts {
 }
 
 impl Reporter {
-    /// Follows the state, for ever.
-    pub(crate) async fn run(self) {
+    /// Follows the state, for ever. What was written and is no longer there is written again.
+    pub(crate) async fn run(mut self) {
         let (mut views, mut readings) = (self.state.views(), self.state.readings());
         let mut written: Option<(Facts, IngressSourceNodeStatus)> = None;
         let mut kernel = programmed::Follower::default();
+        let (mut repairs, mut backoff) = (Repairs::default(), Backoff::default());
         loop {
-            let Some(current) = self.state.current() else {
-                let _ = views.changed().await;
-                continue;
-            };
-            let reading = self.state.reading();
-            let had = reading.synced_at.filter(|_| reading.session.has(current.epoch));
-            let had = had.map(|since| (current.epoch, since));
-            let followed = kernel.look(self.kube_proxy_metrics, had).await;
-            let facts = facts(&current, &reading, followed);
-            let mut wait = look_again(had.is_some(), followed);
-            if written.as_ref().is_none_or(|(before, _)| *before != facts) {
+            self.pulse.beat();
+            let mut wait = REST;
+            if let Some(current) = self.state.current() {
+                let reading = self.state.reading(current.epoch);
+                let had = reading.had_since.map(|since| (current.epoch, since));
+                let followed = kernel.look(self.kube_proxy_metrics, had).await;
+                let facts = facts(&current, &reading, followed);
+                wait = wait.min(look_again(had.is_some(), followed).unwrap_or(REST));
+
+                let news = written.as_ref().is_none_or(|(before, _)| *before != facts);
                 let before = written.as_ref().map(|(_, status)| status);
-                let mut status = status(&self.pool, &facts, before, Timestamp::now());
-                status.revision.clone_from(&self.revision);
-                match timeout(PATIENCE, self.write(&status)).await {
-                    Ok(Ok(())) => written = Some((facts, status)),
-                    Ok(Err(error)) => {
-                        warn!(%error, "the status of this node could not be written; it is tried again");
-                        wait = Some(AGAIN);
+                let differs =
+                    before.is_some_and(|before| self.observed.borrow_and_update().differs_from(before));
+                let repair = repairs.due(differs, Instant::now());
+                let due = if news { Duration::ZERO } else { repair.unwrap_or(REST) };
+                let due = due.max(backoff.wait(Instant::now()));
+                if due.is_zero() {
+                    let mut status = status(&self.pool, &facts, before, Timestamp::now());
+                    status.revision.clone_from(&self.revision);
+                    let result = self.try_write(&status).await;
+                    if result.is_ok() {
+                        written = Some((facts, status));
+                        if repair.is_some() {
+                            repairs.done(Instant::now());
+                            self.metrics.repaired();
+                        }
                     }
-                    Err(_) => {
-                        warn!("the API server does not answer to the status of this node; it is tried again");
-                        wait = Some(AGAIN);
-                    }
+                    backoff.note(result, Instant::now());
                 }
+                wait = wait.min(due.max(backoff.wait(Instant::now())).max(SETTLE));
             }
             tokio::select! {
                 _ = views.changed() => {}
                 _ = readings.changed() => {}
-                () = tokio::time::sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => {}
+                Ok(()) = self.observed.changed() => {}
+                () = tokio::time::sleep(wait) => {}
             }
             tokio::time::sleep(SETTLE).await;
+        }
+    }
+
+    async fn try_write(&self, status: &IngressSourceNodeStatus) -> Result<(), String> {
+        match timeout(PATIENCE, self.write(status)).await {
+            Ok(result) => result.map_err(|error| plain(&error)),
+            Err(_) => Err("the API server does not answer".to_owned()),
         }
     }
 
@@ -122,7 +151,7 @@ fn look_again(has_read: bool, followed: Option<bool>) -> Option<Duration> {
 
 /// What can be claimed. Pure.
 fn facts(current: &Current, reading: &Reading, followed: Option<bool>) -> Facts {
-    let relisted = reading.session.has(current.epoch);
+    let relisted = reading.had_since.is_some();
     let connected = reading.watches > 0;
     let doubts: Vec<String> = current
         .view

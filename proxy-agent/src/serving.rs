@@ -1,24 +1,20 @@
-//! The agent's own certificate, and the kubeconfig by which kube-proxy finds the agent and knows it. The files are
-//! readable by their owner alone, in a directory that only the two containers of the pod share, and go with the pod.
+//! How kube-proxy finds the agent, knows it and is known by it. The files are readable by their owner alone, in a directory that only
+//! the two containers of the pod share, and go with the pod.
 //!
-//! An agent that is started again in the same pod takes the certificate that is there: kube-proxy reads its
-//! authority once, at its own start, and would not know another.
+//! `identity` makes the certificates, `mirror` the kubeconfig that carries them to kube-proxy.
+
+mod identity;
+mod mirror;
 
 use std::fs;
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use kube::config::Kubeconfig;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
 
-use crate::upstream::certificates;
+pub(crate) use self::identity::Identity;
+pub(crate) use self::mirror::mirror;
 
 /// Why the agent cannot serve.
 #[derive(Debug, Error)]
@@ -28,6 +24,8 @@ pub enum ServingError {
     Certificate(#[from] rcgen::Error),
     #[error("cannot use the certificate: {0}")]
     Tls(#[from] rustls::Error),
+    #[error("cannot verify callers by the agent's own authority: {0}")]
+    Verifier(#[from] rustls::server::VerifierBuilderError),
     #[error("cannot write {}: {source}; it must be a directory that this container may write to", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read {}: {source}", path.display())]
@@ -38,110 +36,11 @@ pub enum ServingError {
     Kubeconfig(#[from] serde_json::Error),
 }
 
-/// A certificate for the loopback address, from an authority of its own.
-pub(crate) struct Identity {
-    pub(crate) tls: Arc<ServerConfig>,
-}
-
-const AUTHORITY: &str = "ca.crt";
-const CERTIFICATE: &str = "serving.crt";
-const KEY: &str = "serving.key";
-
-impl Identity {
-    /// The identity that is in the directory, or a new one.
-    pub(crate) fn at(directory: &Path, address: SocketAddr) -> Result<Self, ServingError> {
-        if let Some(earlier) = Self::read(directory) {
-            return Ok(earlier);
-        }
-        let authority_key = KeyPair::generate()?;
-        let mut authority = CertificateParams::new(Vec::new())?;
-        authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        authority.distinguished_name.push(DnType::CommonName, "proxy-agent");
-        let authority_pem = authority.self_signed(&authority_key)?.pem();
-        let issuer = Issuer::new(authority, authority_key);
-
-        let key = KeyPair::generate()?;
-        let leaf = CertificateParams::new(vec![address.ip().to_string()])?.signed_by(&key, &issuer)?;
-        write(&directory.join(KEY), &key.serialize_pem())?;
-        write(&directory.join(CERTIFICATE), &leaf.pem())?;
-        write(&directory.join(AUTHORITY), &authority_pem)?;
-        let tls = server(vec![leaf.der().clone()], private_key(&key.serialize_pem())?)?;
-        Ok(Self { tls })
-    }
-
-    /// What an earlier start left; none when it is not whole.
-    fn read(directory: &Path) -> Option<Self> {
-        let text = |file| fs::read_to_string(directory.join(file)).ok();
-        text(AUTHORITY)?;
-        let (certificate, key) = (text(CERTIFICATE)?, text(KEY)?);
-        let chain = certificates(certificate.as_bytes()).ok()?;
-        Some(Self { tls: server(chain, private_key(&key).ok()?).ok()? })
-    }
-}
-
-/// Fills the directory that kube-proxy sees in the place of its own: every file as it is in the original, and its kubeconfig
-/// with another server and authority. Who it is stays as it was. Files that are as they should be are not touched: kube-proxy
-/// ends when its configuration is written anew.
-pub(crate) fn mirror(kubeconfig: &Path, address: SocketAddr, directory: &Path) -> Result<(), ServingError> {
-    let mut config = Kubeconfig::read_from(kubeconfig)
-        .map_err(|source| ServingError::Original { path: kubeconfig.to_owned(), source: Box::new(source) })?;
-    let authority = read(&directory.join(AUTHORITY))?;
-    for cluster in config.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
-        cluster.server = Some(format!("https://{address}"));
-        cluster.certificate_authority = None;
-        cluster.certificate_authority_data = Some(base64(authority.as_bytes())?);
-        cluster.tls_server_name = None;
-    }
-    let name = kubeconfig.file_name().unwrap_or_default();
-    let parent = kubeconfig.parent().unwrap_or(kubeconfig);
-    let fail = |source| ServingError::Read { path: parent.to_owned(), source };
-    for entry in fs::read_dir(parent).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        // What begins with two dots is how a ConfigMap is laid out, not what it holds.
-        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !hidden && entry.file_name() != name && entry.path().is_file() {
-            update(&directory.join(entry.file_name()), &read(&entry.path())?)?;
-        }
-    }
-    update(&directory.join(name), &format!("{:#}\n", serde_json::to_value(&config)?))
-}
-
-/// The encoding that kubeconfigs use, by the type that Kubernetes' own objects use for it.
-fn base64(bytes: &[u8]) -> Result<String, serde_json::Error> {
-    serde_json::from_value(serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec()))?)
-}
-
 fn read(path: &Path) -> Result<String, ServingError> {
     fs::read_to_string(path).map_err(|source| ServingError::Read { path: path.to_owned(), source })
 }
 
-fn update(path: &Path, content: &str) -> Result<(), ServingError> {
-    if fs::read_to_string(path).is_ok_and(|present| present == content) {
-        Ok(())
-    } else {
-        write(path, content)
-    }
-}
-
-fn server(
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<Arc<ServerConfig>, ServingError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(tls))
-}
-
-fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, ServingError> {
-    let key = PrivateKeyDer::from_pem_slice(pem.as_bytes());
-    Ok(key.map_err(|error| rustls::Error::General(error.to_string()))?)
-}
-
-/// Whoever reads the file sees all of it or none.
+/// Readers of the file see all of it or none.
 fn write(path: &Path, content: &str) -> Result<(), ServingError> {
     let partial = path.with_extension("partial");
     let written = fs::OpenOptions::new()

@@ -1,13 +1,13 @@
-//! What the parts of the agent share: the node's current view, and what kube-proxy has read of it.
+//! What the parts of the agent share: the node's current view, and what clients have read of it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use isp_api::view::{Narrowing, NodeView};
 use tokio::sync::watch;
 
-use crate::request::Read;
-use crate::session::{Admission, Epoch, Session};
+use crate::readers::{Client, ConnectionId, Program, Readers, Reading};
+use crate::session::Epoch;
 
 /// The view of one epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,31 +18,57 @@ pub(crate) struct Current {
     pub(crate) view: Arc<NodeView>,
 }
 
-/// What kube-proxy has, as far as the agent can know.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
-    pub(crate) session: Session,
-    /// Open watches of Services.
-    pub(crate) watches: u32,
-    /// When kube-proxy had been sent what it has now.
-    pub(crate) synced_at: Option<SystemTime>,
-}
-
 /// Shared by all requests, and by what reports.
 #[derive(Debug)]
 pub(crate) struct State {
     view: watch::Sender<Option<Current>>,
-    reading: Mutex<Reading>,
-    /// Counts up whenever `reading` changes.
+    readers: Mutex<Readers>,
+    /// Counts up whenever `readers` changes.
     changes: watch::Sender<u64>,
+    connections: AtomicU64,
+}
+
+/// One connection of the agent's. What was read over it ends with the last that holds it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    id: ConnectionId,
+    state: Arc<State>,
+}
+
+impl Connection {
+    /// A client of that name on this connection.
+    pub(crate) fn client(self: &Arc<Self>, program: Program) -> Caller {
+        Caller { client: Client { program, connection: self.id }, connection: self.clone() }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.state.change(|readers| readers.left(self.id));
+    }
+}
+
+/// Who reads, for as long as an answer to it lasts.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    client: Client,
+    connection: Arc<Connection>,
+}
+
+impl Caller {
+    /// Notes something about what this client has.
+    pub(crate) fn note<T>(&self, note: impl FnOnce(&mut Readers, Client) -> T) -> T {
+        self.connection.state.change(|readers| note(readers, self.client))
+    }
 }
 
 impl State {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             view: watch::Sender::new(None),
-            reading: Mutex::default(),
+            readers: Mutex::default(),
             changes: watch::Sender::new(0),
+            connections: AtomicU64::new(0),
         })
     }
 
@@ -79,21 +105,22 @@ impl State {
         });
     }
 
-    /// What kube-proxy has.
-    pub(crate) fn reading(&self) -> Reading {
-        *self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What kube-proxy has of an epoch.
+    pub(crate) fn reading(&self, epoch: Epoch) -> Reading {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).reading(epoch)
     }
 
-    pub(crate) fn admit(&self, read: Read, epoch: Epoch) -> Admission {
-        self.change(|reading| reading.session.admit(read, epoch))
+    /// A new connection.
+    pub(crate) fn connect(self: &Arc<Self>) -> Arc<Connection> {
+        let id = self.connections.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Connection { id, state: self.clone() })
     }
 
-    /// Notes something about what kube-proxy has.
-    pub(crate) fn change<T>(&self, note: impl FnOnce(&mut Reading) -> T) -> T {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = *reading;
-        let result = note(&mut reading);
-        if *reading != before {
+    fn change<T>(&self, note: impl FnOnce(&mut Readers) -> T) -> T {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = readers.clone();
+        let result = note(&mut readers);
+        if *readers != before {
             self.changes.send_modify(|count| *count += 1);
         }
         result

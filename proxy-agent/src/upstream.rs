@@ -1,13 +1,14 @@
 //! The way to the API server: where kube-proxy's own kubeconfig says it is, with the authority it names. Never
 //! through the `kubernetes` Service, which works only once kube-proxy does.
 
+mod certificate;
 mod connect;
 mod own;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -22,6 +23,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
+pub(crate) use self::certificate::ClientCertificate;
 use self::connect::Connector;
 pub(crate) use self::own::client;
 
@@ -49,6 +51,10 @@ pub enum UpstreamError {
     Authority { path: PathBuf, source: io::Error },
     #[error("the authority in kube-proxy's kubeconfig {} cannot be used: {reason}", path.display())]
     BadAuthority { path: PathBuf, reason: String },
+    #[error("cannot read {field} {} of kube-proxy's user: {source}; mount it into the agent's container, too", path.display())]
+    Credential { field: &'static str, path: PathBuf, source: io::Error },
+    #[error("the client certificate of kube-proxy's user in {} cannot be used: {reason}", path.display())]
+    BadCredential { path: PathBuf, reason: String },
 }
 
 /// Where the API server is, and by which authority it is known.
@@ -89,12 +95,7 @@ impl Place {
         let reason =
             |reason: &str| UpstreamError::BadAuthority { path: path.to_owned(), reason: reason.to_owned() };
         let authority = match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
-            (Some(data), _) => {
-                let text = serde_json::Value::String(data.clone());
-                let bytes: k8s_openapi::ByteString =
-                    serde_json::from_value(text).map_err(|error| reason(&error.to_string()))?;
-                bytes.0
-            }
+            (Some(data), _) => decoded(data).map_err(|error| reason(&error))?,
             (None, Some(file)) => {
                 let file = path.parent().unwrap_or(path).join(file);
                 fs::read(&file).map_err(|source| UpstreamError::Authority { path: file, source })?
@@ -107,7 +108,13 @@ impl Place {
     }
 }
 
-/// The certificates of an authority; at least one.
+/// The bytes of a field that ends in `-data`.
+fn decoded(base64: &str) -> Result<Vec<u8>, String> {
+    let bytes: Result<k8s_openapi::ByteString, _> = serde_json::from_value(base64.into());
+    bytes.map(|bytes| bytes.0).map_err(|error| error.to_string())
+}
+
+/// The certificates of an authority, or of a chain; at least one.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match read {
@@ -117,36 +124,36 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, S
     }
 }
 
-/// A client of the API server. It has no credentials of its own. All requests share a connection, as kube-proxy's do.
+/// A client of the API server. Requests bring their own token; a client certificate is presented only where kube-proxy's own kubeconfig
+/// has one. All requests share a connection, as kube-proxy's do.
 #[derive(Clone)]
 pub(crate) struct Upstream {
-    client: Client<Connector, Full<Bytes>>,
+    client: Arc<RwLock<HttpsClient>>,
+    place: Arc<Place>,
     authority: Authority,
+    kubeconfig: Arc<Path>,
 }
 
+type HttpsClient = Client<Connector, Full<Bytes>>;
+
 impl Upstream {
+    /// Without a certificate.
     pub(crate) fn new(place: &Place, kubeconfig: &Path) -> Result<Self, UpstreamError> {
-        let bad = |reason: String| UpstreamError::BadAuthority { path: kubeconfig.to_owned(), reason };
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(&place.authority).map_err(bad)? {
-            roots.add(certificate).map_err(|error| bad(error.to_string()))?;
-        }
-        let mut tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| bad(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let client = Client::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .http2_initial_stream_window_size(STREAM_WINDOW)
-            .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_keep_alive_interval(PING_INTERVAL)
-            .http2_keep_alive_timeout(PING_TIMEOUT)
-            .http2_keep_alive_while_idle(true)
-            .build(Connector::new(tls, place.server_name.clone()));
-        let authority = place.server.authority().cloned().ok_or_else(|| bad("no server".to_owned()))?;
-        Ok(Self { client, authority })
+        let bad = || UpstreamError::Server { path: kubeconfig.to_owned(), server: place.server.to_string() };
+        Ok(Self {
+            client: Arc::new(RwLock::new(connecting(place, kubeconfig, None)?)),
+            place: Arc::new(place.clone()),
+            authority: place.server.authority().cloned().ok_or_else(bad)?,
+            kubeconfig: kubeconfig.into(),
+        })
+    }
+
+    /// From now on connections are made with this certificate. Those that are open end with what is under way on them: the API server
+    /// looks at the certificate of a connection again for each request, and would refuse one that has ended.
+    pub(crate) fn present(&self, certificate: Option<&ClientCertificate>) -> Result<(), UpstreamError> {
+        let client = connecting(&self.place, &self.kubeconfig, certificate)?;
+        *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
+        Ok(())
     }
 
     /// Asks the API server for a path.
@@ -160,6 +167,40 @@ impl Upstream {
             (Some(Scheme::HTTPS), Some(self.authority.clone()), Some(path));
         // All three are there, which is all that can be wrong.
         *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
-        self.client.request(request).await
+        let client = self.client.read().unwrap_or_else(PoisonError::into_inner).clone();
+        client.request(request).await
     }
+}
+
+fn connecting(
+    place: &Place,
+    kubeconfig: &Path,
+    certificate: Option<&ClientCertificate>,
+) -> Result<HttpsClient, UpstreamError> {
+    let bad = |reason: String| UpstreamError::BadAuthority { path: kubeconfig.to_owned(), reason };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(&place.authority).map_err(bad)? {
+        roots.add(certificate).map_err(|error| bad(error.to_string()))?;
+    }
+    let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| bad(error.to_string()))?
+        .with_root_certificates(roots);
+    let mut tls = match certificate {
+        None => tls.with_no_client_auth(),
+        Some(certificate) => {
+            let bad = |reason: String| UpstreamError::BadCredential { path: kubeconfig.to_owned(), reason };
+            let (chain, key) = certificate.parsed().map_err(bad)?;
+            tls.with_client_auth_cert(chain, key).map_err(|error| bad(error.to_string()))?
+        }
+    };
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .http2_initial_stream_window_size(STREAM_WINDOW)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
+        .http2_keep_alive_while_idle(true)
+        .build(Connector::new(tls, place.server_name.clone())))
 }

@@ -1,12 +1,13 @@
 //! The admin server: whether a program lives, whether it is ready, and its metrics, over HTTP/1.1.
 //!
 //! It may be reachable from the whole node or more and asks nobody who they are, so it gives little: a connection
-//! is one request without a body, and all that a peer can use up is bounded. `answer` is what is said; connections
+//! is one request without a body, and all that a peer can use up is bounded. Peers that hold their connections make room for the
+//! next one, so that they cannot make a kubelet believe that the program is dead. `answer` is what is said; connections
 //! and their end are here.
 
 mod answer;
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -14,31 +15,38 @@ use prometheus_client::registry::Registry;
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
-    time::{sleep, timeout},
+    time::timeout,
 };
-use tracing::{info, warn};
+use tracing::info;
 
-use crate::{readiness::Readiness, shutdown::Shutdown};
+use self::answer::Pages;
+use crate::{
+    connection::{Door, DoorLimits},
+    health::Health,
+    readiness::Readiness,
+    shutdown::Shutdown,
+};
 
 /// The most that is read of a request's head.
 const LARGEST_HEAD: usize = 16 * 1024;
 
-/// Accepting fails for lack of files or memory, which only waiting can mend.
-const PAUSE: Duration = Duration::from_millis(50);
-
 /// What peers can use up.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Connections open at once; further callers wait in the listener's backlog.
-    connections: usize,
+    door: DoorLimits,
     /// From a connection's start to the last byte of the answer.
     request: Duration,
     /// How long the answers in progress may hold up the end.
     grace: Duration,
 }
 
-const LIMITS: Limits =
-    Limits { connections: 32, request: Duration::from_secs(5), grace: Duration::from_secs(1) };
+/// At the full rate each caller has an eighth of a second, and a kubelet that comes behind two hundred others waits for less than half a
+/// second.
+const LIMITS: Limits = Limits {
+    door: DoorLimits { places: 64, per_second: 500 },
+    request: Duration::from_secs(5),
+    grace: Duration::from_secs(1),
+};
 
 /// Why the admin server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +55,14 @@ const LIMITS: Limits =
 )]
 pub struct AdminError {
     address: SocketAddr,
-    source: std::io::Error,
+    source: io::Error,
+}
+
+impl AdminError {
+    /// That it is this address, and why.
+    pub fn new(address: SocketAddr, source: io::Error) -> Self {
+        Self { address, source }
+    }
 }
 
 /// An open socket: callers wait in it until it is served.
@@ -62,8 +77,12 @@ impl Admin {
     /// Opens the socket. Port 0 lets the kernel choose.
     pub async fn bind(address: SocketAddr) -> Result<Self, AdminError> {
         let failed = |source| AdminError { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        Self::on(TcpListener::bind(address).await.map_err(failed)?).map_err(failed)
+    }
+
+    /// Takes a socket that is open.
+    pub fn on(listener: TcpListener) -> io::Result<Self> {
+        let address = listener.local_addr()?;
         Ok(Self { listener, address, limits: LIMITS })
     }
 
@@ -73,40 +92,46 @@ impl Admin {
     }
 
     /// Answers until the end is asked for, and lets answers in progress finish.
-    pub async fn serve(self, registry: Arc<Registry>, readiness: Readiness, shutdown: Shutdown) {
+    pub async fn serve(
+        self,
+        registry: Arc<Registry>,
+        readiness: Readiness,
+        health: Health,
+        shutdown: Shutdown,
+    ) {
+        self.serve_pages(Pages { registry, program: Some((readiness, health)) }, shutdown).await;
+    }
+
+    /// The same with the metrics alone, for networks in which anybody may ask.
+    pub async fn serve_metrics(self, registry: Arc<Registry>, shutdown: Shutdown) {
+        self.serve_pages(Pages { registry, program: None }, shutdown).await;
+    }
+
+    async fn serve_pages(self, pages: Pages, shutdown: Shutdown) {
         let Self { listener, address, limits } = self;
         info!(%address, "admin: listening");
-        let mut open = JoinSet::new();
-        let mut failing = false;
+        let (pages, mut door, mut open) = (Arc::new(pages), Door::new(listener, limits.door), JoinSet::new());
         loop {
             tokio::select! {
                 () = shutdown.requested() => break,
                 Some(_) = open.join_next() => {}
-                accepted = listener.accept(), if open.len() < limits.connections => match accepted {
-                    Ok((stream, _)) => {
-                        failing = false;
-                        let conversation = converse(stream, Arc::clone(&registry), readiness.clone());
-                        open.spawn(timeout(limits.request, conversation));
-                    }
-                    Err(error) => {
-                        if !failing {
-                            warn!(%address, %error, "admin: cannot accept connections, trying on");
-                        }
-                        failing = true;
-                        sleep(PAUSE).await;
-                    }
-                },
+                (stream, mut place) = door.next() => {
+                    let conversation = timeout(limits.request, converse(stream, pages.clone()));
+                    open.spawn(async move {
+                        place.keep(conversation).await;
+                    });
+                }
             }
         }
-        drop(listener);
+        drop(door);
         timeout(limits.grace, async { while open.join_next().await.is_some() {} }).await.ok();
     }
 }
 
 /// Answers the one request of a connection. A peer that misbehaves or leaves has nobody to tell.
-async fn converse(stream: TcpStream, registry: Arc<Registry>, readiness: Readiness) {
+async fn converse(stream: TcpStream, pages: Arc<Pages>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let reply = answer::answer(request.method(), request.uri().path(), &registry, &readiness);
+        let reply = pages.answer(request.method(), request.uri().path());
         async { Ok::<_, Infallible>(reply) }
     });
     let mut builder = http1::Builder::new();

@@ -25,11 +25,11 @@ use tracing::debug;
 use self::requests::Requests;
 use crate::shutdown::Shutdown;
 
+mod door;
 mod requests;
 
-const LARGEST_HEADERS: u32 = 64 * 1024;
-/// What a caller may send ahead, for a request and in all.
-const LARGEST_AHEAD: u32 = 256 * 1024;
+pub use self::door::{Door, DoorLimits, Place};
+
 /// What waits to be sent, for each answer. More waits where it comes from.
 const SEND_BUFFER: usize = 64 * 1024;
 /// A caller that does not answer this long is gone.
@@ -45,6 +45,10 @@ pub struct Settings {
     pub streams: u32,
     /// For the head of a request of HTTP/1.1.
     pub headers: Duration,
+    /// Bytes of the head of a request.
+    pub largest_headers: u32,
+    /// Bytes that a caller may send ahead, for a request and in all.
+    pub largest_ahead: u32,
     /// A connection that was not used at two looks in a row is asked to end, and at the next one it is cut.
     pub idle_look: Duration,
 }
@@ -132,10 +136,10 @@ pub async fn converse<I, A, F, B>(
             .timer(TokioTimer::new())
             // Each new date would stay in the table of headers that a connection keeps, and nobody who calls these servers reads it.
             .auto_date_header(false)
-            .max_header_list_size(LARGEST_HEADERS)
+            .max_header_list_size(settings.largest_headers)
             .max_concurrent_streams(settings.streams)
-            .initial_stream_window_size(LARGEST_AHEAD)
-            .initial_connection_window_size(LARGEST_AHEAD)
+            .initial_stream_window_size(settings.largest_ahead)
+            .initial_connection_window_size(settings.largest_ahead)
             .max_send_buf_size(SEND_BUFFER)
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT);
@@ -146,7 +150,7 @@ pub async fn converse<I, A, F, B>(
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(settings.headers)
-            .max_buf_size(LARGEST_HEADERS as usize);
+            .max_buf_size(settings.largest_headers as usize);
         let connection = Box::pin(builder.serve_connection(stream, service));
         attend(connection, requests, &usage, settings, draining).await;
     }

@@ -6,6 +6,7 @@ use prometheus_client::registry::Registry;
 
 use crate::{
     admin::{Admin, AdminError},
+    health::Health,
     readiness::Readiness,
     shutdown::{Shutdown, SignalError, Tasks, TasksError},
 };
@@ -27,6 +28,7 @@ pub enum ProgramError {
 pub struct Program {
     shutdown: Shutdown,
     readiness: Readiness,
+    health: Health,
     tasks: Tasks,
 }
 
@@ -34,7 +36,8 @@ impl Program {
     /// To be called before anything that takes time: from now on signals end the program.
     pub fn start() -> Result<Self, ProgramError> {
         let shutdown = Shutdown::on_signals()?;
-        Ok(Self { tasks: Tasks::new(shutdown.clone()), readiness: Readiness::default(), shutdown })
+        let (readiness, health) = (Readiness::default(), Health::default());
+        Ok(Self { tasks: Tasks::new(shutdown.clone()), readiness, health, shutdown })
     }
 
     /// Whether it is to end.
@@ -47,12 +50,21 @@ impl Program {
         &self.readiness
     }
 
+    /// Which of its tasks still turn.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
     /// Serves health and metrics from now on. What the program waits for is registered before.
     pub async fn serve_admin(&mut self, address: SocketAddr, registry: Registry) -> Result<(), ProgramError> {
-        let admin = Admin::bind(address).await?;
-        let serve = admin.serve(Arc::new(registry), self.readiness.clone(), self.shutdown());
-        self.tasks.spawn("admin", serve);
+        self.serve_admin_on(Admin::bind(address).await?, Arc::new(registry));
         Ok(())
+    }
+
+    /// The same on a socket that is open.
+    pub fn serve_admin_on(&mut self, admin: Admin, registry: Arc<Registry>) {
+        let serve = admin.serve(registry, self.readiness.clone(), self.health.clone(), self.shutdown());
+        self.tasks.spawn("admin", serve);
     }
 
     /// Starts a task, which ends by itself soon after the shutdown is requested.

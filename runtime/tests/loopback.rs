@@ -10,6 +10,7 @@ use std::{
 
 use isp_runtime::{
     admin::Admin,
+    health::Health,
     readiness::Readiness,
     shutdown::{Shutdown, Tasks, TasksError},
 };
@@ -38,7 +39,10 @@ async fn program(address: impl Into<SocketAddr>) -> Program {
     let admin = Admin::bind(address.into()).await.unwrap();
     let address = admin.address();
     let mut tasks = Tasks::new(shutdown.clone());
-    tasks.spawn("admin", admin.serve(Arc::new(registry), readiness.clone(), shutdown.clone()));
+    tasks.spawn(
+        "admin",
+        admin.serve(Arc::new(registry), readiness.clone(), Health::default(), shutdown.clone()),
+    );
     let finished = tokio::spawn(tasks.finish(PATIENCE));
     Program { address, shutdown, readiness, requests, finished }
 }

@@ -18,6 +18,8 @@ pub(crate) enum Campaign {
     FilterViews,
     /// Agent, kube-proxy and API server killed 200 times under 2,000 Services that churn
     FilterKills,
+    /// Two hundred connections without a credential for ten minutes, against an agent with the memory of its container
+    AgentFlood,
     /// The operator killed after each single write of its way on and off, on a way of its own each
     OperatorKills,
     /// The operator with 1,000 objects, 5,000 nodes and 5,000 Services
@@ -46,6 +48,7 @@ impl Campaign {
             Self::LabCycles => ("lab_lifecycle", "up_and_down_again_and_again", ("ISP_SOAK_CYCLES", "20")),
             Self::FilterViews => ("lab_filter", "a_view_that_changes_under_churn", ("ISP_SOAK_VIEWS", "200")),
             Self::FilterKills => ("lab_filter", "programs_killed_under_churn", ("ISP_SOAK_KILLS", "200")),
+            Self::AgentFlood => ("api_flood", "two_hundred_connections", ("ISP_SOAK_FLOOD", "600")),
             // More than there are.
             Self::OperatorKills => {
                 ("lab_operator", "killed_after_any_write", ("ISP_SOAK_OPERATOR_KILLS", "1000"))
@@ -69,6 +72,7 @@ impl fmt::Display for Campaign {
             Self::LabCycles => "lab-cycles",
             Self::FilterViews => "filter-views",
             Self::FilterKills => "filter-kills",
+            Self::AgentFlood => "agent-flood",
             Self::OperatorKills => "operator-kills",
             Self::OperatorScale => "operator-scale",
             Self::PlanHistories => "plan-histories",
@@ -90,7 +94,7 @@ pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), Proce
     match test {
         package @ (PLAN | WEBHOOK) => cargo.args(["--release", "--package", package, "--lib"]),
         // What uses much memory or time is measured as it is shipped.
-        "api_scale" => cargo.args(["--release", "--workspace", "--test", test]),
+        "api_flood" | "api_scale" => cargo.args(["--release", "--workspace", "--test", test]),
         _ => cargo.args(["--workspace", "--test", test]),
     };
     cargo.args(["--", filter, "--test-threads=1", "--nocapture"]);

@@ -15,14 +15,13 @@ use tempfile::TempDir;
 use super::alerts;
 use super::world::{World, say};
 
-/// A node elsewhere, whose agent answers only there.
+/// Where it runs. It reaches everything over the network.
 const NODE: &str = "work-1";
-const AGENT: &str = "127.0.0.1:10261";
 const ADDRESS: &str = "127.0.0.1:9090";
 /// What is meant to take seconds may take this long on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// Two replicas each of operator and webhook.
-const PROGRAMS: usize = 4;
+/// Two replicas each of operator and webhook, and the agents of two nodes.
+const PROGRAMS: [usize; 2] = [4, 2];
 
 /// What the dashboard asks, for which a cluster without trouble has no answer.
 const ONLY_IN_TROUBLE: [&str; 1] = ["isp_webhook_handshake_failures_total"];
@@ -45,18 +44,26 @@ impl Drop for Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes what the page's `PodMonitor` selects, and the agent of its node.
-    pub(crate) async fn start(world: &World, monitor: &str) -> Self {
-        let monitor: Value = serde_yaml::from_str(monitor).unwrap();
-        let pods = selected(&world.lab, &monitor).await;
-        assert_eq!(pods.len(), PROGRAMS, "{pods:?}");
+    /// Scrapes what each `PodMonitor` of the page selects.
+    pub(crate) async fn start(world: &World, monitors: &[String]) -> Self {
+        assert_eq!(
+            monitors.len(),
+            PROGRAMS.len(),
+            "one for the operator and the webhook, one for the agents"
+        );
+        let mut jobs = Vec::new();
+        for (monitor, count) in monitors.iter().zip(PROGRAMS) {
+            let monitor: Value = serde_yaml::from_str(monitor).unwrap();
+            let pods = selected(&world.lab, &monitor).await;
+            assert_eq!(pods.len(), count, "{pods:?}");
+            jobs.push(
+                json!({"job_name": monitor["metadata"]["name"], "static_configs": [{"targets": pods}]}),
+            );
+        }
         let settings = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": ["rules.yaml"],
-            "scrape_configs": [
-                {"job_name": "programs", "static_configs": [{"targets": pods}]},
-                {"job_name": "agents", "static_configs": [{"targets": [AGENT]}]},
-            ],
+            "scrape_configs": jobs,
         });
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str| directory.path().join(name);
@@ -82,7 +89,8 @@ impl Prometheus {
         until("everything is scraped", async || {
             // Before its first look it knows of nothing.
             let up = query(&world.lab, "sum(up)").await.unwrap_or_default();
-            up.first().and_then(|up| up["value"][1].as_str()) == Some(&(PROGRAMS + 1).to_string())
+            up.first().and_then(|up| up["value"][1].as_str())
+                == Some(&PROGRAMS.iter().sum::<usize>().to_string())
         })
         .await;
         // A rate takes two looks.
@@ -152,7 +160,9 @@ async fn selected(lab: &Lab, monitor: &Value) -> Vec<String> {
         });
     running
         .flat_map(|pod| {
-            let containers = pod["spec"]["containers"].as_array().unwrap().iter();
+            // As Prometheus finds them: a sidecar is among those that start first.
+            let kinds = ["containers", "initContainers"].into_iter();
+            let containers = kinds.filter_map(|kind| pod["spec"][kind].as_array()).flatten();
             let ports = containers.filter_map(|container| container["ports"].as_array()).flatten();
             let named = ports.filter(|port| port["name"] == *port_name);
             named

@@ -14,7 +14,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -52,16 +52,29 @@ impl fmt::Display for Encoding {
 }
 
 impl End {
-    pub(crate) fn new(address: SocketAddr, authority: &[u8], token: String) -> Self {
+    /// Known by a token, and on the loopback by a certificate and its key in PEM.
+    pub(crate) fn new(
+        address: SocketAddr,
+        authority: &[u8],
+        certificate: Option<(Vec<u8>, Vec<u8>)>,
+        token: String,
+    ) -> Self {
+        let certificates = |pem: &[u8]| -> Vec<CertificateDer<'static>> {
+            CertificateDer::pem_slice_iter(pem).map(Result::unwrap).collect()
+        };
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(authority) {
-            roots.add(certificate.unwrap()).unwrap();
-        }
-        let mut tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        roots.add_parsable_certificates(certificates(authority));
+        let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let mut tls = match certificate {
+            None => tls.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let key = PrivateKeyDer::from_pem_slice(&key).unwrap();
+                tls.with_client_auth_cert(certificates(&certificate), key).unwrap()
+            }
+        };
         tls.alpn_protocols = vec![b"h2".to_vec()];
         Self { address, tls: Arc::new(tls), token }
     }

@@ -16,7 +16,9 @@ use tracing::{debug, error};
 use super::gunzip::Gunzip;
 use super::headers::Written;
 use crate::metrics::Metrics;
-use crate::state::{Current, State};
+use crate::readers::Readers;
+use crate::session::Had;
+use crate::state::{Caller, Current, State};
 use crate::wire::{self, Broken, Narrower, Seen};
 
 /// How long the API server may be silent in the middle of an answer that has an end.
@@ -78,7 +80,7 @@ struct ServicesBody {
     held_since: Option<Instant>,
     noted: Seen,
     view_changed: Pin<Box<dyn Future<Output = ()> + Send>>,
-    state: Arc<State>,
+    caller: Caller,
     metrics: Arc<Metrics>,
 }
 
@@ -94,7 +96,8 @@ impl ReplyBody {
     pub(super) fn services(
         inner: Incoming,
         reading: Reading,
-        state: Arc<State>,
+        caller: Caller,
+        state: &State,
         metrics: Arc<Metrics>,
     ) -> Self {
         let (mut views, epoch) = (state.views(), reading.current.epoch);
@@ -106,7 +109,7 @@ impl ReplyBody {
         });
         let is_watch = reading.body == wire::Body::Watch;
         if is_watch {
-            state.change(|reading| reading.watches += 1);
+            caller.note(Readers::watch_opened);
             metrics.watch_opened();
         }
         let narrower = reading.written.map(|written| {
@@ -122,7 +125,7 @@ impl ReplyBody {
             held_since: None,
             noted: Seen::default(),
             view_changed,
-            state,
+            caller,
             metrics,
         };
         Self { origin: Origin::Services(Box::new(services)), _with: None }
@@ -270,11 +273,8 @@ impl ServicesBody {
             narrower.finish()?;
         }
         if !self.is_watch() {
-            let epoch = self.reading.current.epoch;
-            self.state.change(|reading| {
-                reading.session.list_sent(epoch);
-                reading.synced_at = Some(SystemTime::now());
-            });
+            let sent = self.had_now();
+            self.caller.note(|readers, client| readers.list_sent(client, sent));
         }
         Ok(())
     }
@@ -285,14 +285,15 @@ impl ServicesBody {
         };
         debug!(?seen, "Services were passed on");
         self.metrics.narrowed(seen.narrowed - self.noted.narrowed);
-        let (epoch, noted) = (self.reading.current.epoch, self.noted);
-        self.state.change(|reading| {
-            if seen.initial_events_end && !noted.initial_events_end {
-                reading.session.initial_events_sent(epoch);
-                reading.synced_at = Some(SystemTime::now());
-            }
-        });
+        if seen.initial_events_end && !self.noted.initial_events_end {
+            let sent = self.had_now();
+            self.caller.note(|readers, client| readers.initial_events_sent(client, sent));
+        }
         self.noted = seen;
+    }
+
+    fn had_now(&self) -> Had {
+        Had { epoch: self.reading.current.epoch, since: SystemTime::now() }
     }
 
     fn is_watch(&self) -> bool {
@@ -304,7 +305,7 @@ impl Drop for ServicesBody {
     fn drop(&mut self) {
         self.note_progress();
         if self.is_watch() {
-            self.state.change(|reading| reading.watches -= 1);
+            self.caller.note(Readers::watch_closed);
             self.metrics.watch_closed();
         }
     }

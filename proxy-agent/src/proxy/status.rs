@@ -12,6 +12,7 @@ pub(super) fn reply(code: StatusCode, message: &str) -> Response<ReplyBody> {
         StatusCode::GONE => "Expired",
         StatusCode::NOT_ACCEPTABLE => "NotAcceptable",
         StatusCode::PAYLOAD_TOO_LARGE => "RequestEntityTooLarge",
+        StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY => "ServiceUnavailable",
         StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => "Timeout",
         _ => "BadRequest",
@@ -28,7 +29,7 @@ pub(super) fn reply(code: StatusCode, message: &str) -> Response<ReplyBody> {
     let mut reply = Response::new(ReplyBody::own(status.to_string()));
     *reply.status_mut() = code;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if code.is_server_error() {
+    if code.is_server_error() || code == StatusCode::TOO_MANY_REQUESTS {
         reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     reply

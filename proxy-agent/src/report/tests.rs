@@ -4,7 +4,6 @@ use isp_api::view::{View, view};
 
 use super::*;
 use crate::fixtures::preserve;
-use crate::request::Read;
 
 fn current(names: &[&str]) -> Current {
     let object = |name: &&str| preserve(name, json!({"serviceLabel": {"value": "shared"}}));
@@ -15,12 +14,7 @@ fn current(names: &[&str]) -> Current {
 }
 
 fn reading(watches: u32, synced: bool) -> Reading {
-    let mut reading = Reading { watches, ..Reading::default() };
-    reading.session.admit(Read::WatchFromStart, 1);
-    if synced {
-        reading.session.initial_events_sent(1);
-    }
-    reading
+    Reading { watches, had_since: synced.then_some(std::time::SystemTime::UNIX_EPOCH) }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each program uses a part of it")]
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -11,6 +12,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use isp_lab::{ControlPlane, Program, free_address};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 pub(crate) const NODE: &str = "work-1";
@@ -28,9 +30,26 @@ pub(crate) enum Own {
 
 /// An agent on loopback, as a process, and a directory with its files.
 pub(crate) struct Agent {
-    program: Program,
+    pub(crate) program: Program,
     pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    arguments: Vec<OsString>,
+    memory: Option<u64>,
     directory: tempfile::TempDir,
+}
+
+/// Starts the program, with that much memory if it is limited.
+fn start(arguments: &[OsString], admin: SocketAddr, memory: Option<u64>) -> Program {
+    let mut command = match memory {
+        None => Command::new(program()),
+        Some(bytes) => {
+            let mut limited = Command::new("prlimit");
+            limited.arg(format!("--data={bytes}")).arg("--").arg(program());
+            limited
+        }
+    };
+    command.arg("filter").args(arguments);
+    Program::start("agent", command, admin).unwrap()
 }
 
 /// What an agent and a kube-proxy need on the cluster.
@@ -84,6 +103,33 @@ impl Agent {
 
     /// An agent whose kube-proxy finds the API server in another place.
     pub(crate) async fn start_at(cluster: &ControlPlane, place: Value, own: Own) -> Self {
+        Self::start_as(cluster, place, own, None, &[]).await
+    }
+
+    /// An agent with so much memory for its data and no more, as in its container.
+    pub(crate) async fn start_limited(cluster: &ControlPlane, memory: u64) -> Self {
+        Self::start_with(cluster, place(cluster), Own::Agent, None, &[], Some(memory)).await
+    }
+
+    /// An agent with more arguments, whose kube-proxy may be another user than the one with the token.
+    pub(crate) async fn start_as(
+        cluster: &ControlPlane,
+        place: Value,
+        own: Own,
+        user: Option<Value>,
+        more: &[&str],
+    ) -> Self {
+        Self::start_with(cluster, place, own, user, more, None).await
+    }
+
+    async fn start_with(
+        cluster: &ControlPlane,
+        place: Value,
+        own: Own,
+        user: Option<Value>,
+        more: &[&str],
+        memory: Option<u64>,
+    ) -> Self {
         install(cluster).await;
         let directory = tempfile::tempdir().unwrap();
         let bound = ["--bound-object-kind", "Node", "--bound-object-name", NODE];
@@ -94,7 +140,7 @@ impl Agent {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "default", "cluster": place}],
-            "users": [{"name": "default", "user": {"tokenFile": directory.path().join("kube-proxy")}}],
+            "users": [{"name": "default", "user": user.unwrap_or_else(|| json!({"tokenFile": directory.path().join("kube-proxy")}))}],
             "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
             "current-context": "default",
         });
@@ -106,21 +152,73 @@ impl Agent {
             Own::Agent => "proxy-agent",
             Own::KubeProxy => "kube-proxy",
         };
-        let mut command = Command::new(program());
-        command
-            .args(["filter", "--node-name", NODE])
-            .args(["--listen", &address.to_string()])
-            .args(["--admin", &admin.to_string()])
-            .arg("--kube-proxy-kubeconfig")
-            .arg(&original)
-            .arg("--serving-directory")
-            .arg(directory.path())
-            .arg("--token-file")
-            .arg(directory.path().join(own_token));
-        let program = Program::start("agent", command, admin).unwrap();
-        let agent = Self { program, address, directory };
+        let serving = directory.path().join("serving");
+        fs::create_dir(&serving).unwrap();
+        let arguments: Vec<OsString> = [
+            ("--node-name", NODE.into()),
+            ("--listen", address.to_string().into()),
+            ("--admin", admin.to_string().into()),
+            ("--kube-proxy-kubeconfig", original.into()),
+            ("--serving-directory", serving.into()),
+            ("--token-file", directory.path().join(own_token).into()),
+        ]
+        .into_iter()
+        .flat_map(|(flag, value)| [flag.into(), value])
+        .chain(more.iter().map(OsString::from))
+        .collect();
+        let program = start(&arguments, admin, memory);
+        let agent = Self { program, address, admin, arguments, memory, directory };
+        agent.wait("mirrors kube-proxy's files", |agent| agent.mirrored().is_file());
+        agent.unpack();
         agent.wait("serves", |agent| agent.ask(&["/version"]).0 == 200);
         agent
+    }
+
+    /// Kills the agent and starts it again, as a kubelet does in the same pod.
+    pub(crate) fn restart(&mut self) {
+        self.program.signal(Signal::SIGKILL).unwrap();
+        self.start_again();
+        self.wait("serves again", |agent| agent.ask(&["/version"]).0 == 200);
+    }
+
+    /// Starts it again after its end.
+    pub(crate) fn start_again(&mut self) {
+        self.program = start(&self.arguments, self.admin, self.memory);
+    }
+
+    /// The status code of an answer to kube-proxy's certificate alone.
+    pub(crate) fn ask_without_token(&self, path: &str) -> u16 {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "40"]);
+        curl.args(self.certificates()).arg(format!("https://{}{path}", self.address));
+        String::from_utf8_lossy(&curl.output().unwrap().stdout).parse().unwrap_or(0)
+    }
+
+    /// curl's arguments by which agent and kube-proxy know each other.
+    fn certificates(&self) -> Vec<OsString> {
+        [("--cacert", "ca.crt"), ("--cert", "client.crt"), ("--key", "client.key")]
+            .into_iter()
+            .flat_map(|(flag, file)| [flag.into(), self.file(file).into()])
+            .collect()
+    }
+
+    /// The kubeconfig that kube-proxy would read.
+    pub(crate) fn mirrored(&self) -> PathBuf {
+        self.file("serving/kubeconfig.conf")
+    }
+
+    /// Writes what kube-proxy finds in its kubeconfig to files, for programs that take no kubeconfig.
+    fn unpack(&self) {
+        let config: Value = serde_json::from_str(&fs::read_to_string(self.mirrored()).unwrap()).unwrap();
+        let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);
+        for (file, data) in [
+            ("ca.crt", &cluster["certificate-authority-data"]),
+            ("client.crt", &user["client-certificate-data"]),
+            ("client.key", &user["client-key-data"]),
+        ] {
+            let bytes: k8s_openapi::ByteString = serde_json::from_value(data.clone()).unwrap();
+            fs::write(self.file(file), bytes.0).unwrap();
+        }
     }
 
     /// The view is known a moment after the agent serves.
@@ -131,7 +229,8 @@ impl Agent {
     pub(crate) fn wait(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !done(self) {
-            assert!(started.elapsed() < DEADLINE, "not within {DEADLINE:?}: the agent {what}");
+            let last = || self.ask(&["/version"]);
+            assert!(started.elapsed() < DEADLINE, "not within {DEADLINE:?}: the agent {what}: {:?}", last());
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -156,8 +255,8 @@ impl Agent {
     fn curl(&self, arguments: &[&str]) -> Command {
         let (path, flags) = arguments.split_last().unwrap();
         let mut curl = Command::new("curl");
-        curl.args(["-sS", "--path-as-is", "--cacert"])
-            .arg(self.file("ca.crt"))
+        curl.args(["-sS", "--path-as-is"])
+            .args(self.certificates())
             .args(["-H", &format!("Authorization: Bearer {}", self.kube_proxy_token())])
             .args(flags)
             .arg(format!("https://{}{path}", self.address));

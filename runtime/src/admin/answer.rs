@@ -1,5 +1,8 @@
 //! What the admin server says to a request. Knows nothing of connections.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use http_body_util::Full;
 use hyper::{
     Method, Response, StatusCode,
@@ -8,7 +11,7 @@ use hyper::{
 };
 use prometheus_client::{encoding::text, registry::Registry};
 
-use crate::readiness::Readiness;
+use crate::{health::Health, readiness::Readiness};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -17,19 +20,31 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 pub(super) type Reply = Response<Full<Bytes>>;
 
-pub(super) fn answer(method: &Method, path: &str, registry: &Registry, readiness: &Readiness) -> Reply {
-    if !matches!(path, "/healthz" | "/readyz" | "/metrics") {
-        return reply(StatusCode::NOT_FOUND, TEXT, "here are /healthz, /readyz and /metrics\n");
-    }
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut refusal = reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
-        refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return refusal;
-    }
-    match path {
-        "/readyz" => ready(&readiness.pending()),
-        "/metrics" => metrics(registry),
-        _ => reply(StatusCode::OK, TEXT, "ok\n"),
+/// What there is to say.
+#[derive(Debug)]
+pub(super) struct Pages {
+    pub(super) registry: Arc<Registry>,
+    /// None where only the metrics are served.
+    pub(super) program: Option<(Readiness, Health)>,
+}
+
+impl Pages {
+    pub(super) fn answer(&self, method: &Method, path: &str) -> Reply {
+        let page = match (path, &self.program) {
+            ("/metrics", _) => metrics(&self.registry),
+            ("/readyz", Some((readiness, _))) => ready(&readiness.pending()),
+            ("/healthz", Some((_, health))) => healthy(&health.silent()),
+            (_, Some(_)) => {
+                return reply(StatusCode::NOT_FOUND, TEXT, "here are /healthz, /readyz and /metrics\n");
+            }
+            (_, None) => return reply(StatusCode::NOT_FOUND, TEXT, "here is /metrics\n"),
+        };
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            let mut refusal = reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+            refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return refusal;
+        }
+        page
     }
 }
 
@@ -39,6 +54,14 @@ fn ready(pending: &[&str]) -> Reply {
     } else {
         reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, pending.join("\n") + "\n")
     }
+}
+
+fn healthy(silent: &[(&str, Duration)]) -> Reply {
+    if silent.is_empty() {
+        return reply(StatusCode::OK, TEXT, "ok\n");
+    }
+    let lines = silent.iter().map(|(name, since)| format!("{name}: silent for {} s\n", since.as_secs()));
+    reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, lines.collect::<String>())
 }
 
 fn metrics(registry: &Registry) -> Reply {
@@ -64,12 +87,19 @@ fn reply(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Repl
 mod tests {
     use super::*;
 
-    fn status(method: &Method, path: &str) -> u16 {
-        answer(method, path, &Registry::default(), &Readiness::default()).status().as_u16()
+    fn pages() -> (Pages, Readiness, Health) {
+        let (readiness, health) = (Readiness::default(), Health::default());
+        (
+            Pages { registry: Arc::default(), program: Some((readiness.clone(), health.clone())) },
+            readiness,
+            health,
+        )
     }
 
     #[test]
     fn there_are_three_pages_and_two_methods() {
+        let (pages, ..) = pages();
+        let status = |method: &Method, path: &str| pages.answer(method, path).status().as_u16();
         for path in ["/healthz", "/readyz", "/metrics"] {
             assert_eq!(status(&Method::GET, path), 200, "{path}");
             assert_eq!(status(&Method::HEAD, path), 200, "{path}");
@@ -83,17 +113,34 @@ mod tests {
     }
 
     #[test]
+    fn where_only_metrics_are_served_nothing_else_is() {
+        let pages = Pages { registry: Arc::default(), program: None };
+        for (path, status) in [("/metrics", 200), ("/healthz", 404), ("/readyz", 404)] {
+            assert_eq!(pages.answer(&Method::GET, path).status().as_u16(), status, "{path}");
+        }
+    }
+
+    #[test]
     fn a_refused_method_is_told_which_ones_there_are() {
-        let refusal = answer(&Method::PUT, "/healthz", &Registry::default(), &Readiness::default());
+        let refusal = pages().0.answer(&Method::PUT, "/healthz");
         assert_eq!(refusal.headers()[ALLOW], "GET, HEAD");
     }
 
     #[test]
     fn a_program_that_waits_is_alive_but_not_ready() {
-        let readiness = Readiness::default();
+        let (pages, readiness, _) = pages();
         let _view = readiness.register("view");
-        let of = |path| answer(&Method::GET, path, &Registry::default(), &readiness).status();
+        let of = |path| pages.answer(&Method::GET, path).status();
         assert_eq!(of("/healthz"), StatusCode::OK);
         assert_eq!(of("/readyz"), StatusCode::SERVICE_UNAVAILABLE);
+    }
+
+    #[test]
+    fn a_program_with_a_task_that_no_longer_turns_is_not_healthy() {
+        let (pages, _, health) = pages();
+        let _stuck = health.register("report", Duration::ZERO);
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(pages.answer(&Method::GET, "/healthz").status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(pages.answer(&Method::GET, "/readyz").status(), StatusCode::OK);
     }
 }

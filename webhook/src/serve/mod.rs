@@ -53,6 +53,8 @@ const LIMITS: Limits = Limits {
     connection: Settings {
         streams: 256,
         headers: Duration::from_secs(10),
+        largest_headers: 64 * 1024,
+        largest_ahead: 256 * 1024,
         idle_look: Duration::from_secs(45),
     },
     request: Duration::from_secs(2),

@@ -27,7 +27,13 @@ const LONG: Duration = Duration::from_mins(10);
 const PATIENT: Limits = Limits {
     connections: 8,
     handshake: LONG,
-    connection: Settings { streams: 256, headers: LONG, idle_look: LONG },
+    connection: Settings {
+        streams: 256,
+        headers: LONG,
+        largest_headers: 64 * 1024,
+        largest_ahead: 256 * 1024,
+        idle_look: LONG,
+    },
     request: LONG,
     body: 200_000,
     parts: 4,

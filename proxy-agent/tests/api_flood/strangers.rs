@@ -1,0 +1,103 @@
+//! Callers without a credential, that come back as soon as they are cut.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+const BODY: usize = 250_000;
+/// One that is neither answered nor cut gives up and comes back.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a stranger does with a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Manner {
+    /// Says nothing.
+    Silent,
+    /// Begins a handshake that promises much, and says no more.
+    Begins,
+    /// Finishes the handshake without a certificate, and sends a body at once.
+    Hasty,
+    /// Sends a body without TLS.
+    Plain,
+}
+
+/// They call until they are ended.
+pub(crate) struct Strangers {
+    tasks: JoinSet<()>,
+    calls: Arc<AtomicU64>,
+}
+
+impl Strangers {
+    /// So many, of these manners in turn.
+    pub(crate) fn begin(
+        address: SocketAddr,
+        connections: usize,
+        manners: &[Manner],
+        authority: &[u8],
+    ) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(CertificateDer::pem_slice_iter(authority).map(Result::unwrap));
+        let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let (tls, calls) = (TlsConnector::from(Arc::new(tls)), Arc::<AtomicU64>::default());
+        let mut tasks = JoinSet::new();
+        for manner in manners.iter().copied().cycle().take(connections) {
+            let (tls, calls) = (tls.clone(), calls.clone());
+            tasks.spawn(async move {
+                loop {
+                    let _ = timeout(PATIENCE, call(manner, address, &tls)).await;
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        Self { tasks, calls }
+    }
+
+    /// How often they have called.
+    pub(crate) async fn end(mut self) -> u64 {
+        self.tasks.shutdown().await;
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+async fn call(manner: Manner, address: SocketAddr, tls: &TlsConnector) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address).await?;
+    let body = vec![b'x'; BODY];
+    match manner {
+        Manner::Silent => {}
+        // A record of a handshake whose message is to have 65,535 bytes, of which most never come.
+        Manner::Begins => {
+            stream.write_all(&[22, 3, 1, 0x3f, 0xff, 1, 0, 0xff, 0xff]).await?;
+            stream.write_all(&body[..12_000]).await?;
+        }
+        Manner::Hasty => {
+            let mut stream = tls.connect(ServerName::from(address.ip()), stream).await?;
+            stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await?;
+            stream.write_all(&body).await?;
+            stream.read_to_end(&mut Vec::new()).await?;
+            return Ok(());
+        }
+        Manner::Plain => {
+            let head = format!(
+                "POST /apis/events.k8s.io/v1/namespaces/default/events HTTP/1.1\r\nHost: agent\r\nContent-Length: {BODY}\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await?;
+            stream.write_all(&body).await?;
+        }
+    }
+    stream.read_to_end(&mut Vec::new()).await?;
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! The agent's metrics where Prometheus finds them, and the alert about agents: raised by the counters of a real agent in a real Prometheus.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod agent;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use agent::{Agent, Own};
+use isp_lab::{ControlPlane, free_address, provision, until};
+use serde_json::{Value, json};
+
+const ALERT: &str = "SourcePreserveAgentFails";
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// A program that ends with its handle.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn get(url: &str) -> (u16, String) {
+    let output = Command::new("curl").args(["-sS", "-w", "\n%{http_code}", url]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (body, code) = text.rsplit_once('\n').unwrap_or_default();
+    (code.parse().unwrap_or(0), body.to_owned())
+}
+
+/// The state of the alert in a Prometheus.
+fn state(address: &str) -> Option<String> {
+    let (_, body) = get(&format!("http://{address}/api/v1/rules"));
+    let answer: Value = serde_json::from_str(&body).ok()?;
+    let rules = answer["data"]["groups"][0]["rules"].as_array()?.clone();
+    let rule = rules.iter().find(|rule| rule["name"] == ALERT)?;
+    assert_ne!(rule["health"], "err", "{rule}");
+    rule["state"].as_str().map(str::to_owned)
+}
+
+#[tokio::test]
+async fn the_alert_about_agents_is_raised_by_what_a_failing_agent_counts() {
+    let cluster = ControlPlane::shared().await.unwrap();
+    let metrics = free_address().unwrap();
+    let port = metrics.port().to_string();
+    // With kube-proxy's token it cannot know the view, so that requests for Services fail.
+    let more = ["--metrics-host", "127.0.0.1", "--metrics-port", &port];
+    let agent = Agent::start_as(cluster, agent::place(cluster), Own::KubeProxy, None, &more).await;
+    until(DEADLINE, "metrics are served", async || get(&format!("http://{metrics}/metrics")).0 == 200).await;
+    for path in ["/healthz", "/readyz", "/"] {
+        assert_eq!(get(&format!("http://{metrics}{path}")).0, 404, "{path} is for the node alone");
+    }
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/monitoring/alerts.yaml");
+    let alerts: Value = serde_yaml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    let settings = json!({
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": ["rules.yaml"],
+        "scrape_configs": [{"job_name": "agents", "static_configs": [{"targets": [metrics.to_string()]}]}],
+    });
+    fs::write(file("settings.yaml"), settings.to_string()).unwrap();
+    fs::write(file("rules.yaml"), json!({"groups": alerts["spec"]["groups"]}).to_string()).unwrap();
+    let server = tokio::task::spawn_blocking(|| provision::prometheus(|line| println!("{line}")));
+    let server = server.await.unwrap().unwrap().server;
+    let address = free_address().unwrap().to_string();
+    let _prometheus = Process(
+        Command::new(server)
+            .arg(format!("--config.file={}", file("settings.yaml").display()))
+            .arg(format!("--storage.tsdb.path={}", file("data").display()))
+            .arg(format!("--web.listen-address={address}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    until(DEADLINE, "the rule is known", async || state(&address).as_deref() == Some("inactive")).await;
+    let counted = async || {
+        let url = format!("http://{address}/api/v1/query?query=isp_agent_requests_total");
+        get(&url).1.contains(r#""outcome":"Failed""#)
+    };
+    until(DEADLINE, "the agent is scraped", counted).await;
+    assert_eq!(agent.ask(&["/api/v1/services"]).0, 503);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(state(&address).as_deref(), Some("inactive"), "one failure is none");
+    for _ in 0..100 {
+        assert_eq!(agent.ask(&["/api/v1/services"]).0, 503);
+    }
+    until(DEADLINE, "the alert begins", async || state(&address).as_deref() == Some("pending")).await;
+}
