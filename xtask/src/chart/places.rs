@@ -83,10 +83,6 @@ pub(super) const OWN_SECRET: &str = r#"- apiGroups: [""]
   resources: [secrets]
   resourceNames: [sourcepreserve-webhook-ca]
   verbs: [get, list, watch, update]
-# A name cannot be asked for before there is one.
-- apiGroups: [""]
-  resources: [secrets]
-  verbs: [create]
 "#;
 pub(super) const GIVEN_SECRET: &str = r#"- apiGroups: [""]
   resources: [secrets]
@@ -94,13 +90,15 @@ pub(super) const GIVEN_SECRET: &str = r#"- apiGroups: [""]
   verbs: [get, list, watch]
 "#;
 pub(super) const BY_CERT_MANAGER: &str = r#"eq .Values.webhook.certificates "cert-manager""#;
+pub(super) const BY_THE_WEBHOOK: &str = r#"ne .Values.webhook.certificates "cert-manager""#;
 
 /// A block that a value replaces as a whole: the line that it begins with.
 pub(super) const RESOURCES: &str = "        resources:";
 
 /// What a file is within, when it is not always there.
-pub(super) const CONDITIONS: [(&str, &str); 3] = [
+pub(super) const CONDITIONS: [(&str, &str); 4] = [
     ("crds/", ".Values.crds.install"),
     ("disruption.yaml", "gt (int .Values.program.replicas) 1"),
     (CERTIFICATES, BY_CERT_MANAGER),
+    ("webhook/secret.yaml", BY_THE_WEBHOOK),
 ];
