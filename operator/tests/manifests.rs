@@ -79,6 +79,35 @@ fn no_right_reaches_secrets_or_lets_anybody_become_more_than_they_are() {
 }
 
 #[test]
+fn connections_reach_the_ports_that_a_program_has_and_no_others() {
+    let all = documents();
+    let of_kind = |kind: &'static str| {
+        all.iter().map(|(_, document)| document).filter(move |document| document["kind"] == kind)
+    };
+    let mut programs = 0;
+    // Those of the overlays are patches.
+    for deployment in of_kind("Deployment").filter(|deployment| deployment["spec"]["selector"].is_object()) {
+        programs += 1;
+        let selector = &deployment["spec"]["selector"];
+        let mut policies =
+            of_kind("NetworkPolicy").filter(|policy| policy["spec"]["podSelector"] == *selector);
+        let policy = policies.next().unwrap_or_else(|| panic!("no policy for {selector}"));
+        assert!(policies.next().is_none());
+        assert_eq!(policy["metadata"]["namespace"], deployment["metadata"]["namespace"]);
+        let numbers = |ports: &Value, field: &str| -> Vec<u64> {
+            ports.as_array().into_iter().flatten().map(|port| port[field].as_u64().unwrap()).collect()
+        };
+        let rules = policy["spec"]["ingress"].as_array().unwrap().iter();
+        let open: BTreeSet<_> = rules.flat_map(|rule| numbers(&rule["ports"], "port")).collect();
+        let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().unwrap().iter();
+        let served: BTreeSet<_> =
+            containers.flat_map(|one| numbers(&one["ports"], "containerPort")).collect();
+        assert_eq!(open, served, "{selector}");
+    }
+    assert_eq!(programs, 2);
+}
+
+#[test]
 fn every_file_of_the_base_is_listed() {
     let base = root().join("manifests/base");
     let all = documents();

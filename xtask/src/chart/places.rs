@@ -68,6 +68,26 @@ pub(super) const PLACES: &[Place] = &[
         "\n      {{- include \"sourcepreserve.scheduling\" .Values.program | nindent 6 }}\n      securityContext:\n        runAsNonRoot",
     ),
     place(
+        "manifests/webhook/",
+        "  - ports:\n    - port: 8443\n",
+        "  - ports:\n    - port: 8443\n\
+         \x20   {{- with .Values.networkPolicy.apiServers }}\n\
+         \x20   from: {{- include \"sourcepreserve.apiServers\" . | nindent 4 }}\n\
+         \x20   {{- end }}\n",
+    ),
+    place(
+        "manifests/",
+        "  policyTypes: [Ingress]\n",
+        "  {{- with .Values.networkPolicy.apiServers }}\n\
+         \x20 policyTypes: [Ingress, Egress]\n\
+         \x20 egress:\n\
+         \x20 - ports: [{protocol: TCP}]\n\
+         \x20   to: {{- include \"sourcepreserve.apiServers\" . | nindent 4 }}\n\
+         \x20 {{- else }}\n\
+         \x20 policyTypes: [Ingress]\n\
+         \x20 {{- end }}\n",
+    ),
+    place(
         "manifests/",
         "\n    metadata:\n      labels: *labels\n",
         "\n    metadata:\n\
@@ -96,9 +116,10 @@ pub(super) const BY_THE_WEBHOOK: &str = r#"ne .Values.webhook.certificates "cert
 pub(super) const RESOURCES: &str = "        resources:";
 
 /// What a file is within, when it is not always there.
-pub(super) const CONDITIONS: [(&str, &str); 4] = [
+pub(super) const CONDITIONS: [(&str, &str); 5] = [
     ("crds/", ".Values.crds.install"),
     ("disruption.yaml", "gt (int .Values.program.replicas) 1"),
     (CERTIFICATES, BY_CERT_MANAGER),
     ("webhook/secret.yaml", BY_THE_WEBHOOK),
+    ("network.yaml", ".Values.networkPolicy.install"),
 ];
