@@ -43,8 +43,9 @@ const WAITING: usize = 64;
 pub(crate) struct Admission {
     cache: Arc<Cache>,
     inventory: Rounds<Inventory>,
-    /// For reviews of pods whose namespace is not known yet.
+    /// For reviews of pods whose namespace is not known yet, and how long they wait.
     waiting: Semaphore,
+    patience: Duration,
     metrics: Arc<Metrics>,
 }
 
@@ -81,12 +82,17 @@ async fn validate_objects(State(admission): State<Arc<Admission>>, body: Bytes) 
 impl Admission {
     /// Answers reviews; what it needs of the API server the reader reads, which has to be run.
     pub(crate) fn new(cache: Arc<Cache>, metrics: Arc<Metrics>) -> (Self, InventoryReader) {
-        Self::with_limits(cache, metrics, inventory::LIMITS)
+        Self::with_limits(cache, metrics, inventory::LIMITS, PATIENCE)
     }
 
-    fn with_limits(cache: Arc<Cache>, metrics: Arc<Metrics>, limits: Limits) -> (Self, InventoryReader) {
+    fn with_limits(
+        cache: Arc<Cache>,
+        metrics: Arc<Metrics>,
+        limits: Limits,
+        patience: Duration,
+    ) -> (Self, InventoryReader) {
         let (inventory, reader) = rounds(limits);
-        let this = Self { cache, inventory, waiting: Semaphore::new(WAITING), metrics };
+        let this = Self { cache, inventory, waiting: Semaphore::new(WAITING), patience, metrics };
         (this, InventoryReader(reader))
     }
 
@@ -112,7 +118,7 @@ impl Admission {
             return Some(labels);
         }
         let labels = match self.waiting.try_acquire() {
-            Ok(_place) => timeout(PATIENCE, self.cache.labels_to_come(name)).await.ok().flatten(),
+            Ok(_place) => timeout(self.patience, self.cache.labels_to_come(name)).await.ok().flatten(),
             Err(_) => None,
         };
         if labels.is_none() {

@@ -41,7 +41,7 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
     let lifetimes = certificates.lifetimes()?;
     let (metrics, mut registry) = (Arc::new(Metrics::default()), Registry::default());
     metrics.register(&mut registry);
-    let desk = Desk::new(lifetimes.overlap, metrics.clone(), program.readiness().register("certificate"));
+    let desk = Desk::new(lifetimes.overlap, metrics.clone(), program.readiness());
     let trust = desk.trusted();
     let tls = tls(desk.serving(), callers.as_ref()).map_err(ServeError::from)?;
     let client = connect().await?;

@@ -77,7 +77,7 @@ impl OwnKeeper {
     /// Never ends.
     pub(crate) async fn run(mut self) {
         loop {
-            let wake = self.look().await;
+            let wake = self.look().await.min(self.desk.look(Timestamp::now()));
             tokio::select! {
                 () = self.secret.changed() => {}
                 () = sleep(wait_until(wake)) => {}

@@ -82,7 +82,8 @@ async fn another_authority_serves(cluster: &Cluster, replicas: &[Replica], befor
 #[tokio::test]
 async fn a_secret_that_is_deleted_is_asked_for_and_those_that_serve_go_on_until_it_is_there() {
     let cluster = Cluster::start().await;
-    let replicas = [Replica::start(&cluster, &["--overlap=3s"]), Replica::start(&cluster, &["--overlap=3s"])];
+    let lifetimes = ["--overlap=3s", "--leaf-lifetime=45s"];
+    let replicas = [Replica::start(&cluster, &lifetimes), Replica::start(&cluster, &lifetimes)];
     for replica in &replicas {
         replica.wait_ready().await;
     }
@@ -99,14 +100,20 @@ async fn a_secret_that_is_deleted_is_asked_for_and_those_that_serve_go_on_until_
     }
     let late = Replica::start(&cluster, &["--overlap=3s"]);
     until("so does one that starts", async || late.log().contains(&said)).await;
-    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     assert!(!late.is_ready(), "it has no certificate");
     assert!(cluster.secrets().get_opt(SECRET).await.unwrap().is_none(), "nobody but its owner makes it");
     assert!(both_verify(&cluster, &replicas).await && replicas.iter().all(Replica::is_ready));
 
+    for replica in &replicas {
+        until("its certificate has ended", async || !replica.is_ready()).await;
+    }
+
     cluster.install().await;
+    until("another authority serves", async || both_verify(&cluster, &replicas).await).await;
     another_authority_serves(&cluster, &replicas, &before).await;
-    late.wait_ready().await;
+    for replica in replicas.iter().chain([&late]) {
+        replica.wait_ready().await;
+    }
     for replica in replicas.iter().chain([&late]) {
         assert!(
             !replica.log().contains("orbidden"),
