@@ -105,42 +105,48 @@ fn expand<'a>(
 
 /// What manifests grant to the accounts that they bind.
 pub(super) fn granted(documents: &[Value]) -> BTreeSet<Grant> {
-    let is = |document: &&Value, kinds: &[&str]| kinds.contains(&word(&document["kind"]));
-    let key = |kind: &str, namespace: &str, name: &str| [kind, namespace, name].map(str::to_owned);
-    let roles: BTreeMap<[String; 3], &Value> = documents
-        .iter()
-        .filter(|document| is(document, &["Role", "ClusterRole"]))
+    let of_kind = |kinds: [&'static str; 2]| {
+        documents.iter().filter(move |document| kinds.contains(&word(&document["kind"])))
+    };
+    let roles: Roles<'_> = of_kind(["Role", "ClusterRole"])
         .map(|role| {
             let metadata = &role["metadata"];
-            (key(word(&role["kind"]), word(&metadata["namespace"]), word(&metadata["name"])), &role["rules"])
+            let key = [&role["kind"], &metadata["namespace"], &metadata["name"]].map(word);
+            (key, &role["rules"])
         })
         .collect();
-    let mut grants = BTreeSet::new();
-    for binding in documents.iter().filter(|document| is(document, &["RoleBinding", "ClusterRoleBinding"])) {
-        let namespace = word(&binding["metadata"]["namespace"]);
-        let place = if namespace.is_empty() { CLUSTER } else { namespace };
-        let (kind, name) = (word(&binding["roleRef"]["kind"]), word(&binding["roleRef"]["name"]));
-        let role = roles.get(&key(kind, if kind == "Role" { namespace } else { "" }, name));
-        for subject in list(&binding["subjects"]) {
-            let account = format!("{}/{}", word(&subject["namespace"]), word(&subject["name"]));
-            let Some(rules) = role else {
-                grants.extend(expand(&account, place, [BOUND].into_iter(), &[name], &[]));
-                continue;
-            };
-            for rule in list(rules) {
-                let names: Vec<&str> = list(&rule["resourceNames"]).map(word).collect();
-                for group in list(&rule["apiGroups"]).map(word) {
-                    let resources = list(&rule["resources"]).map(word);
-                    let resources: Vec<String> =
-                        resources.map(|resource| in_group(resource, group)).collect();
-                    let resources: Vec<&str> = resources.iter().map(String::as_str).collect();
-                    let verbs = list(&rule["verbs"]).map(word);
-                    grants.extend(expand(&account, place, verbs, &resources, &names));
-                }
-            }
+    of_kind(["RoleBinding", "ClusterRoleBinding"]).flat_map(|binding| bound(binding, &roles)).collect()
+}
+
+/// The rules of roles by kind, namespace and name.
+type Roles<'a> = BTreeMap<[&'a str; 3], &'a Value>;
+
+/// What one binding grants.
+fn bound(binding: &Value, roles: &Roles<'_>) -> Vec<Grant> {
+    let namespace = word(&binding["metadata"]["namespace"]);
+    let place = if namespace.is_empty() { CLUSTER } else { namespace };
+    let (kind, name) = (word(&binding["roleRef"]["kind"]), word(&binding["roleRef"]["name"]));
+    let found = roles.get(&[kind, if kind == "Role" { namespace } else { "" }, name]);
+    let mut grants = Vec::new();
+    for subject in list(&binding["subjects"]) {
+        let account = format!("{}/{}", word(&subject["namespace"]), word(&subject["name"]));
+        match found {
+            None => grants.extend(expand(&account, place, [BOUND].into_iter(), &[name], &[])),
+            Some(role) => grants.extend(list(role).flat_map(|rule| of_rule(&account, place, rule))),
         }
     }
     grants
+}
+
+fn of_rule(account: &str, place: &str, rule: &Value) -> Vec<Grant> {
+    let names: Vec<&str> = list(&rule["resourceNames"]).map(word).collect();
+    let in_groups = list(&rule["apiGroups"]).map(word).flat_map(|group| {
+        let resources = list(&rule["resources"]).map(word).map(move |resource| in_group(resource, group));
+        resources.collect::<Vec<_>>()
+    });
+    let resources: Vec<String> = in_groups.collect();
+    let resources: Vec<&str> = resources.iter().map(String::as_str).collect();
+    expand(account, place, list(&rule["verbs"]).map(word), &resources, &names)
 }
 
 fn in_group(resource: &str, group: &str) -> String {
