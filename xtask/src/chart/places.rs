@@ -25,6 +25,12 @@ pub(super) const PLACES: &[Place] = &[
     place(EVERYWHERE, "namespace: kube-system\n", "namespace: {{ .Values.kubeProxy.namespace | quote }}\n"),
     // In a name of the webhook's.
     place(EVERYWHERE, ".sourcepreserve-system.svc", ".{{ .Release.Namespace }}.svc"),
+    // In the name of an account.
+    place(
+        EVERYWHERE,
+        "system:serviceaccount:sourcepreserve-system:",
+        "system:serviceaccount:{{ .Release.Namespace }}:",
+    ),
     // In the words of a policy.
     place(EVERYWHERE, "kube-system", "{{ .Values.kubeProxy.namespace }}"),
     place(
