@@ -37,6 +37,8 @@ pub(crate) struct ControlPlaneSettings {
     pub(crate) families: Families,
     /// Where the API server writes down what the project's own programs ask.
     pub(crate) audit: PathBuf,
+    /// The API server's `AdmissionConfiguration`, if it has one.
+    pub(crate) admission: Option<PathBuf>,
     /// Where the controller-manager serves its own metrics; none for nowhere.
     pub(crate) manager_port: Option<u16>,
 }
@@ -131,6 +133,8 @@ fn api_server(credentials: &Credentials, settings: &ControlPlaneSettings) -> Vec
         format!("--audit-policy-file={}", audit::policy().display()),
         format!("--audit-log-path={}", settings.audit.display()),
     ];
+    let admission = settings.admission.as_ref();
+    arguments.extend(admission.map(|file| format!("--admission-control-config-file={}", file.display())));
     match &settings.advertise {
         Some(address) => arguments.push(format!("--advertise-address={address}")),
         // Endpoints may not hold a loopback address, and nobody follows the `kubernetes` Service there.

@@ -79,12 +79,24 @@ impl ControlPlane {
 
     /// The same, of another release.
     pub async fn start_version(version: KubernetesVersion) -> Result<Self, ControlPlaneError> {
+        Self::start_as(version, None).await
+    }
+
+    /// The same, with an `AdmissionConfiguration`, which can say how the API server introduces itself to webhooks.
+    pub async fn start_with_admission(configuration: &Path) -> Result<Self, ControlPlaneError> {
+        Self::start_as(KubernetesVersion::default(), Some(configuration)).await
+    }
+
+    async fn start_as(
+        version: KubernetesVersion,
+        admission: Option<&Path>,
+    ) -> Result<Self, ControlPlaneError> {
         let provision = move || provision::provision(Purpose::Api, version, say);
         let programs =
             tokio::task::spawn_blocking(provision).await.map_err(|_| ControlPlaneError::Lost)??;
         let mut attempt = 1;
         loop {
-            match Self::try_start(&programs).await {
+            match Self::try_start(&programs, admission).await {
                 Err(ControlPlaneError::Ended { log, .. })
                     if attempt < ATTEMPTS && log.contains("address already in use") =>
                 {
@@ -95,7 +107,7 @@ impl ControlPlane {
         }
     }
 
-    async fn try_start(programs: &Programs) -> Result<Self, ControlPlaneError> {
+    async fn try_start(programs: &Programs, admission: Option<&Path>) -> Result<Self, ControlPlaneError> {
         let directory = new_directory()?;
         let [api, etcd, peers] = free_ports().map_err(|source| file(&directory, source))?;
         let server = format!("https://127.0.0.1:{api}");
@@ -109,6 +121,7 @@ impl ControlPlane {
             data: directory.join("etcd"),
             families: Families::Single,
             audit: audit_log(&directory),
+            admission: admission.map(Path::to_owned),
             manager_port: None,
         };
         let processes = Processes::new(&directory);

@@ -59,18 +59,52 @@ fn no_right_reaches_secrets_or_lets_anybody_become_more_than_they_are() {
     for (path, document) in documents() {
         for rule in document["rules"].as_array().into_iter().flatten() {
             let (resources, verbs) = (words(&rule["resources"]), words(&rule["verbs"]));
-            // The webhook has one of its own, and can only make others: none can be read or changed but that one.
-            let reads_secrets = resources.contains(&"secrets") && verbs != ["create"];
-            assert!(
-                !reads_secrets || !words(&rule["resourceNames"]).is_empty(),
-                "{}: {rule}",
-                path.display()
-            );
+            // The webhook has one of its own. A name does not bind `create`, and a new Secret may be made to hold any token.
+            if resources.contains(&"secrets") {
+                assert!(!words(&rule["resourceNames"]).is_empty(), "{}: {rule}", path.display());
+                assert!(
+                    !verbs.contains(&"create") && !verbs.contains(&"patch"),
+                    "{}: {rule}",
+                    path.display()
+                );
+            }
+            for resource in ["serviceaccounts/token", "pods/exec", "pods/ephemeralcontainers"] {
+                assert!(!resources.contains(&resource), "{}: {rule}", path.display());
+            }
             for verb in ["bind", "escalate", "impersonate", "deletecollection"] {
                 assert!(!verbs.contains(&verb), "{}: {rule}", path.display());
             }
         }
     }
+}
+
+#[test]
+fn connections_reach_the_ports_that_a_program_has_and_no_others() {
+    let all = documents();
+    let of_kind = |kind: &'static str| {
+        all.iter().map(|(_, document)| document).filter(move |document| document["kind"] == kind)
+    };
+    let mut programs = 0;
+    // Those of the overlays are patches.
+    for deployment in of_kind("Deployment").filter(|deployment| deployment["spec"]["selector"].is_object()) {
+        programs += 1;
+        let selector = &deployment["spec"]["selector"];
+        let mut policies =
+            of_kind("NetworkPolicy").filter(|policy| policy["spec"]["podSelector"] == *selector);
+        let policy = policies.next().unwrap_or_else(|| panic!("no policy for {selector}"));
+        assert!(policies.next().is_none());
+        assert_eq!(policy["metadata"]["namespace"], deployment["metadata"]["namespace"]);
+        let numbers = |ports: &Value, field: &str| -> Vec<u64> {
+            ports.as_array().into_iter().flatten().map(|port| port[field].as_u64().unwrap()).collect()
+        };
+        let rules = policy["spec"]["ingress"].as_array().unwrap().iter();
+        let open: BTreeSet<_> = rules.flat_map(|rule| numbers(&rule["ports"], "port")).collect();
+        let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().unwrap().iter();
+        let served: BTreeSet<_> =
+            containers.flat_map(|one| numbers(&one["ports"], "containerPort")).collect();
+        assert_eq!(open, served, "{selector}");
+    }
+    assert_eq!(programs, 2);
 }
 
 #[test]

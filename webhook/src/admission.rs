@@ -1,14 +1,15 @@
 //! What API servers ask, and what they are answered. The decisions are pure; here is what they need to be fetched, and counted.
 
 mod cache;
+mod inventory;
 mod objects;
 mod pods;
 mod review;
+mod rounds;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,38 +18,45 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use futures_util::stream::{self, StreamExt, TryStreamExt};
 use http::{StatusCode, header};
 use isp_api::IngressSourcePreserve;
 use isp_api::sidecar::Labels;
-use k8s_openapi::api::core::v1::{Namespace, Node, Service};
-use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt};
+use kube::Client;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tokio::try_join;
 use tracing::{debug, warn};
 
 pub(crate) use self::cache::Cache;
+use self::inventory::Inventory;
 use self::objects::Facts;
 use self::pods::{PodReview, Question};
 use self::review::{Answer, BadReview};
+use self::rounds::{Limits, Reader, Rounds, Unread, rounds};
 use crate::metrics::{Metrics, Path};
 
-/// How long a question to the API server may take while it waits for an answer itself.
-const PATIENCE: Duration = Duration::from_millis(1500);
-/// How many namespaces are listed at the same time.
-const AT_ONCE: usize = 8;
-
-/// What the API server has in memory is new enough.
-fn new_enough() -> ListParams {
-    ListParams::default().match_any()
-}
+/// How long the news of a namespace may take that is newer than the watch.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many reviews may wait for such news.
+const WAITING: usize = 64;
 
 /// What the answers are made from.
 pub(crate) struct Admission {
-    pub(crate) cache: Arc<Cache>,
-    pub(crate) client: Client,
-    pub(crate) metrics: Arc<Metrics>,
+    cache: Arc<Cache>,
+    inventory: Rounds<Inventory>,
+    /// For reviews of pods whose namespace is not known yet, and how long they wait.
+    waiting: Semaphore,
+    patience: Duration,
+    metrics: Arc<Metrics>,
+}
+
+/// Reads the API server for reviews, never more than is allowed.
+pub(crate) struct InventoryReader(Reader<Inventory>);
+
+impl InventoryReader {
+    /// Reads for ever.
+    pub(crate) async fn run(self, client: Client) {
+        self.0.run(|namespaces| inventory::read(client.clone(), namespaces)).await;
+    }
 }
 
 /// The two questions.
@@ -72,6 +80,22 @@ async fn validate_objects(State(admission): State<Arc<Admission>>, body: Bytes) 
 }
 
 impl Admission {
+    /// Answers reviews; what it needs of the API server the reader reads, which has to be run.
+    pub(crate) fn new(cache: Arc<Cache>, metrics: Arc<Metrics>) -> (Self, InventoryReader) {
+        Self::with_limits(cache, metrics, inventory::LIMITS, PATIENCE)
+    }
+
+    fn with_limits(
+        cache: Arc<Cache>,
+        metrics: Arc<Metrics>,
+        limits: Limits,
+        patience: Duration,
+    ) -> (Self, InventoryReader) {
+        let (inventory, reader) = rounds(limits);
+        let this = Self { cache, inventory, waiting: Semaphore::new(WAITING), patience, metrics };
+        (this, InventoryReader(reader))
+    }
+
     async fn about_pod(&self, body: &[u8]) -> Result<(Answer, &'static str), BadReview> {
         let question = match Question::new(review::read::<PodReview>(body)?)? {
             Ok(question) => question,
@@ -87,70 +111,44 @@ impl Admission {
         Ok(question.answer(&rules, &labels))
     }
 
-    /// The labels of a namespace. One that is newer than the watch is asked for.
+    /// The labels of a namespace. A pod may come moments before the news of its namespace does; that is waited for, by so many reviews
+    /// and no more. The API server is not asked: a caller could name any number of namespaces.
     async fn labels(&self, name: &str) -> Option<Arc<Labels>> {
         if let Some(labels) = self.cache.labels(name) {
             return Some(labels);
         }
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        // To list is a right that the watch needs as well; to get would be one more.
-        let this = ListParams::default().fields(&format!("metadata.name={name}"));
-        match timeout(PATIENCE, namespaces.list_metadata(&this)).await {
-            Ok(Ok(found)) => {
-                let found = found.items.into_iter().next();
-                found.map(|namespace| Arc::new(namespace.metadata.labels.unwrap_or_default()))
-            }
-            Ok(Err(error)) => {
-                warn!(namespace = name, %error, "a pod is left alone: its namespace could not be read");
-                None
-            }
-            Err(_) => {
-                warn!(namespace = name, "a pod is left alone: the API server does not tell its namespace");
-                None
-            }
+        let labels = match self.waiting.try_acquire() {
+            Ok(_place) => timeout(self.patience, self.cache.labels_to_come(name)).await.ok().flatten(),
+            Err(_) => None,
+        };
+        if labels.is_none() {
+            debug!(namespace = name, "a pod is left alone: nothing is known of its namespace");
         }
+        labels
     }
 
     async fn about_object(&self, body: &[u8]) -> Result<(Answer, &'static str), BadReview> {
         let request = review::read::<IngressSourcePreserve>(body)?;
-        let reviewed = request.object.as_ref();
-        let facts = match timeout(PATIENCE, self.facts(reviewed)).await {
-            Ok(Ok(facts)) => facts,
-            failed => {
-                // What the operator will find, it will say on the object.
-                let error = failed.map_or("it takes too long".to_owned(), |failed| {
-                    failed.err().map(|error| error.to_string()).unwrap_or_default()
-                });
-                warn!(error, "an object is not compared with the cluster, which could not be read");
-                let warning = "it could not be compared with the cluster, which could not be read in time; see its conditions".to_owned();
-                return Ok((Answer::allow(request.uid).with_warnings([warning]), "Unchecked"));
-            }
+        let facts = match objects::claimant(&request) {
+            None => Facts::default(),
+            Some(object) => match self.facts(object).await {
+                Ok(facts) => facts,
+                Err(error) => {
+                    // What the operator will find, it will say on the object.
+                    warn!(%error, "an object is not compared with the cluster");
+                    let warning =
+                        format!("it could not be compared with the cluster: {error}; see its conditions");
+                    return Ok((Answer::allow(request.uid).with_warnings([warning]), "Unchecked"));
+                }
+            },
         };
         objects::answer(request, &facts)
     }
 
-    /// What there is in the cluster, as far as the objects speak of it.
-    async fn facts(&self, reviewed: Option<&IngressSourcePreserve>) -> Result<Facts, kube::Error> {
-        let Some(reviewed) = reviewed else { return Ok(Facts::default()) };
-        let objects = self.cache.objects();
-        let targets = objects.iter().chain([reviewed]).flat_map(|object| &object.spec.services);
-        let named: BTreeSet<String> = targets.map(|target| target.namespace.clone()).collect();
-        let services = stream::iter(named).map(|namespace| self.services_in(namespace)).buffered(AT_ONCE);
-        let api: Api<Node> = Api::all(self.client.clone());
-        let in_memory = new_enough();
-        let (services, nodes) = try_join!(services.try_concat(), api.list_metadata(&in_memory))?;
-        let nodes = nodes.items.into_iter();
-        let nodes = nodes.map(|node| (node.name_any(), node.metadata.labels.unwrap_or_default())).collect();
-        Ok(Facts { services, nodes, namespaces: self.cache.namespaces(), objects })
-    }
-
-    async fn services_in(&self, namespace: String) -> Result<Vec<(String, String, Labels)>, kube::Error> {
-        let api: Api<Service> = Api::namespaced(self.client.clone(), &namespace);
-        let found = api.list_metadata(&new_enough()).await?.items.into_iter();
-        let services = found.map(|service| {
-            (namespace.clone(), service.name_any(), service.metadata.labels.unwrap_or_default())
-        });
-        Ok(services.collect())
+    /// What there is in the cluster, as far as the object speaks of it.
+    async fn facts(&self, object: &IngressSourcePreserve) -> Result<Facts, Unread> {
+        let inventory = self.inventory.read(inventory::namespaces(object)).await?;
+        Ok(Facts { inventory, namespaces: self.cache.namespaces(), objects: self.cache.objects() })
     }
 
     /// Counts an answer and puts it into words.

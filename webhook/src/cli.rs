@@ -9,6 +9,7 @@ use isp_runtime::duration;
 use isp_runtime::telemetry::LogArgs;
 
 use crate::certs::{Lifetimes, LifetimesError};
+use crate::serve::Callers;
 
 /// Answers API servers about pods and IngressSourcePreserves.
 #[derive(Debug, Parser)]
@@ -41,9 +42,21 @@ pub struct RunArgs {
     /// Serve only callers with a certificate that one of the authorities in this file has signed. API servers have to be given one, by
     /// --admission-control-config-file.
     #[arg(long, value_name = "FILE")]
-    pub(crate) client_ca: Option<PathBuf>,
+    client_ca: Option<PathBuf>,
+    /// Serve only callers whose certificate has this common name or DNS name. Any of several will do. Without it, every certificate
+    /// of the authorities will.
+    #[arg(long, value_name = "NAME", requires = "client_ca")]
+    client_name: Vec<String>,
     #[command(flatten)]
     pub(crate) certificates: CertificateArgs,
+}
+
+impl RunArgs {
+    /// Who is served; anybody, if nothing is said.
+    pub(crate) fn callers(&self) -> Option<Callers> {
+        let authorities = self.client_ca.clone()?;
+        Some(Callers { authorities, names: self.client_name.clone() })
+    }
 }
 
 /// Where certificates come from.

@@ -36,19 +36,21 @@ pub enum RunError {
 /// Runs until a signal ends it.
 pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
     let mut program = Program::start()?;
+    let callers = arguments.callers();
     let certificates = arguments.certificates;
     let lifetimes = certificates.lifetimes()?;
     let (metrics, mut registry) = (Arc::new(Metrics::default()), Registry::default());
     metrics.register(&mut registry);
-    let desk = Desk::new(lifetimes.overlap, metrics.clone(), program.readiness().register("certificate"));
+    let desk = Desk::new(lifetimes.overlap, metrics.clone(), program.readiness());
     let trust = desk.trusted();
-    let tls = tls(desk.serving(), arguments.client_ca.as_deref()).map_err(ServeError::from)?;
+    let tls = tls(desk.serving(), callers.as_ref()).map_err(ServeError::from)?;
     let client = connect().await?;
     let cache = Arc::new(Cache::new(certificates.namespace.clone()));
-    let admission = Admission { cache: cache.clone(), client: client.clone(), metrics: metrics.clone() };
+    let (admission, inventory) = Admission::new(cache.clone(), metrics.clone());
     let router = router(Arc::new(admission));
     let server = Server::bind(arguments.listen, tls, router, metrics.clone()).await?;
     program.spawn_endless("cache", cache.run(client.clone(), program.readiness()));
+    program.spawn_endless("inventory", inventory.run(client.clone()));
     program.serve_admin(arguments.admin, registry).await?;
     info!(address = %arguments.listen, name = certificates.server(), "started");
 

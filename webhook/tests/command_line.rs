@@ -27,6 +27,8 @@ fn lifetimes_that_do_not_fit_together_are_refused_with_a_way_out() {
 fn files_that_are_not_there_are_named() {
     let text = refusal(&["run", "--client-ca=/nowhere/ca.crt"]);
     assert!(text.contains("--client-ca /nowhere/ca.crt"), "{text}");
+    let text = refusal(&["run", "--client-name=kube-apiserver"]);
+    assert!(text.contains("--client-ca"), "a name without an authority is anybody's: {text}");
     let text = refusal(&["run", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0"]);
     assert!(
         text.contains("/nowhere/kubeconfig") && text.contains("name a kubeconfig in KUBECONFIG"),

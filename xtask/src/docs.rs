@@ -9,12 +9,14 @@ mod help;
 mod links;
 mod markdown;
 mod metrics;
+mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fmt, fs, io};
 
+use serde::Deserialize;
 use thiserror::Error;
 
 use self::commands::Tests;
@@ -29,6 +31,10 @@ mod tests;
 
 /// Alerts and dashboard, which name metrics and headings.
 const MONITORING: &str = "docs/monitoring";
+
+/// The page that says what each account may do, and the directories whose manifests grant it.
+const RIGHTS: &str = "docs/security.md";
+const GRANTING: [&str; 3] = ["manifests/agent/", "manifests/base/", "manifests/webhook/"];
 
 /// Something that is not so.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,6 +79,8 @@ struct Files {
     /// Rust, by path.
     sources: BTreeMap<String, String>,
     measured: BTreeMap<String, Measured>,
+    /// The documents of [`GRANTING`].
+    manifests: Vec<serde_yaml::Value>,
 }
 
 /// Fails when something in the docs is not so.
@@ -90,29 +98,33 @@ pub(crate) fn check(workspace: &Workspace) -> Result<(), DocsError> {
 impl Files {
     fn read(root: &Path) -> Result<Self, DocsError> {
         let (mut texts, mut sources) = (BTreeMap::new(), BTreeMap::new());
-        let mut measured = BTreeMap::new();
+        let (mut measured, mut manifests) = (BTreeMap::new(), Vec::new());
         for path in list(root, "")? {
             let ending = Path::new(&path).extension().and_then(|ending| ending.to_str());
             let file = root.join(&path);
             let read =
                 || fs::read_to_string(&file).map_err(|source| DocsError::File { path: file.clone(), source });
+            let malformed = |error: serde_yaml::Error| DocsError::Malformed {
+                path: path.clone(),
+                problem: error.to_string(),
+            };
             match ending {
+                Some("yaml") if GRANTING.iter().any(|directory| path.starts_with(directory)) => {
+                    for document in serde_yaml::Deserializer::from_str(&read()?) {
+                        manifests.push(serde_yaml::Value::deserialize(document).map_err(malformed)?);
+                    }
+                }
                 Some("rs") => drop(sources.insert(path.clone(), read()?)),
                 Some("yaml") if path.starts_with(figures::DIRECTORY) => {
                     let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                    let content = serde_yaml::from_str(&read()?).map_err(|error| DocsError::Malformed {
-                        path: path.clone(),
-                        problem: error.to_string(),
-                    })?;
+                    let content = serde_yaml::from_str(&read()?).map_err(malformed)?;
                     measured.insert(name, content);
                 }
                 Some("md") => drop(texts.insert(path.clone(), read()?)),
                 Some("yaml" | "json") if path.starts_with(MONITORING) => {
                     let text = read()?;
                     // JSON is YAML, too.
-                    let _: serde_yaml::Value = serde_yaml::from_str(&text).map_err(|error| {
-                        DocsError::Malformed { path: path.clone(), problem: error.to_string() }
-                    })?;
+                    let _: serde_yaml::Value = serde_yaml::from_str(&text).map_err(malformed)?;
                     texts.insert(path.clone(), text);
                 }
                 _ => {}
@@ -121,7 +133,7 @@ impl Files {
         let pages =
             texts.iter().filter(|(path, _)| Path::new(path).extension().is_some_and(|ending| ending == "md"));
         let pages = pages.map(|(path, text)| (path.clone(), Page::read(path, text))).collect();
-        Ok(Self { root: root.to_owned(), pages, texts, sources, measured })
+        Ok(Self { root: root.to_owned(), pages, texts, sources, measured, manifests })
     }
 
     fn exists(&self, path: &str) -> bool {
@@ -157,6 +169,7 @@ impl Files {
         problems.extend(figures::check(self.pages.values(), &self.measured));
         problems.extend(self.check_metrics(crates));
         problems.extend(self.check_runbooks());
+        problems.extend(self.check_rights());
         problems
     }
 
@@ -182,6 +195,12 @@ impl Files {
             problems.push(Problem::at("docs", 1, format!("{name} is counted and documented nowhere")));
         }
         problems
+    }
+
+    fn check_rights(&self) -> Vec<Problem> {
+        let text = self.texts.get(RIGHTS).map(String::as_str).unwrap_or_default();
+        let different = rights::compare(text, &rights::granted(&self.manifests)).into_iter();
+        different.map(|(line, what)| Problem::at(RIGHTS, line, what)).collect()
     }
 
     /// Alerts say where to read on, as `runbook: docs/operations.md#heading`.

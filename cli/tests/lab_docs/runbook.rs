@@ -41,7 +41,7 @@ async fn a_mark_is_removed(world: &World, mark: &Block) {
     world.lab.kubectl(ready).await.unwrap();
 }
 
-/// Another Secret comes, and API servers are told to trust what is in it.
+/// Another authority comes, and API servers are told to trust it.
 async fn an_authority_is_made_anew(world: &World, certificates: &Block) {
     let before = trusted(world).await;
     world.run(certificates).await;
@@ -56,14 +56,13 @@ async fn an_authority_is_made_anew(world: &World, certificates: &Block) {
     }
 }
 
-/// Which Secret it is, and by what the webhook is trusted.
+/// The authority in the Secret, and by what the webhook is trusted.
 async fn trusted(world: &World) -> [Value; 2] {
-    let secret =
-        ["-n", SYSTEM, "get", "secret", "sourcepreserve-webhook-ca", "-o", "json", "--ignore-not-found"];
+    let secret = ["-n", SYSTEM, "get", "secret", "sourcepreserve-webhook-ca", "-o", "json"];
     let secret = world.lab.kubectl(secret).await.unwrap().stdout;
-    let secret: Value = serde_json::from_str(&secret).unwrap_or_default();
+    let secret: Value = serde_json::from_str(&secret).unwrap();
     let configuration = ["get", "validatingwebhookconfiguration", "sourcepreserve.io", "-o", "json"];
     let configuration = world.lab.kubectl(configuration).await.unwrap().stdout;
     let configuration: Value = serde_json::from_str(&configuration).unwrap();
-    [secret["metadata"]["uid"].clone(), configuration["webhooks"][0]["clientConfig"]["caBundle"].clone()]
+    [secret["data"]["ca.crt"].clone(), configuration["webhooks"][0]["clientConfig"]["caBundle"].clone()]
 }

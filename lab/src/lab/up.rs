@@ -84,6 +84,7 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
         data: "/run/etcd".into(),
         families,
         audit: lab.log(audit::LOG),
+        admission: None,
         manager_port: Some(10257),
     };
     let mut all = components::control_plane(&programs, &credentials, &settings)?;

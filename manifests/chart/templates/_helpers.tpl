@@ -30,3 +30,11 @@ tolerations: {{- toYaml . | nindent 0 }}
 priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
+
+{{- /* The API servers as peers of a NetworkPolicy, from a list of ranges. */ -}}
+{{- define "sourcepreserve.apiServers" -}}
+{{- range . }}
+- ipBlock:
+    cidr: {{ . | quote }}
+{{- end }}
+{{- end -}}

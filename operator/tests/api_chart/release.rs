@@ -83,6 +83,7 @@ async fn an_upgrade_brings_definitions_and_leaves_what_the_webhook_wrote(cluster
     let apply = ["apply", "--server-side", "--field-manager=sourcepreserve-webhook", "-f", "-"];
     succeed(cluster.kubectl_with_input(&apply, &trusted.to_string()).await.unwrap());
 
+    let written = fill_the_secret(cluster).await;
     let next = tempfile::tempdir().unwrap();
     copy(&path("manifests/chart"), next.path());
     let template = next.path().join("templates/crds-ingresssourcenodes.yaml");
@@ -106,6 +107,28 @@ async fn an_upgrade_brings_definitions_and_leaves_what_the_webhook_wrote(cluster
     ];
     let configuration = get(cluster, &name).await.unwrap();
     assert_eq!(configuration["webhooks"][0]["clientConfig"]["caBundle"], *bundle);
+    assert_eq!(secret(cluster).await, written);
+}
+
+/// Writes into the Secret as the webhook does, which may change it and not create it. What is in it then.
+async fn fill_the_secret(cluster: &ControlPlane) -> Value {
+    let mut filled = secret(cluster).await;
+    assert_eq!((&filled["type"], &filled["data"]), (&json!("Opaque"), &Value::Null));
+    filled["data"] = json!({"ca.crt": "YQ==", "ca.key": "Yg=="});
+    filled["metadata"]["annotations"]["sourcepreserve.io/next-since"] = json!("2026-01-01T00:00:00Z");
+    let replace = ["replace", "--field-manager=webhook", "-f", "-"];
+    succeed(cluster.kubectl_with_input(&replace, &filled.to_string()).await.unwrap());
+    secret(cluster).await
+}
+
+/// The webhook's Secret, without what every write changes.
+async fn secret(cluster: &ControlPlane) -> Value {
+    let name = ["Secret", "sourcepreserve-webhook-ca", &format!("--namespace={SYSTEM}")].map(str::to_owned);
+    let mut secret = get(cluster, &name).await.unwrap();
+    let metadata = secret["metadata"].as_object_mut().unwrap();
+    metadata.remove("resourceVersion");
+    metadata.remove("managedFields");
+    secret
 }
 
 async fn an_uninstallation_leaves_definitions_and_objects(
@@ -142,9 +165,15 @@ async fn an_installation_by_kustomize_is_taken_over_when_asked(cluster: &Control
     let deployment = deployment.map(str::to_owned);
     let spec = async || get(cluster, &deployment).await.unwrap()["spec"].clone();
     let before = spec().await;
+    let written = fill_the_secret(cluster).await;
+    for side in ["--server-side=true", "--server-side=false"] {
+        succeed(cluster.kubectl(&["apply", side, "-k", &overlay]).await.unwrap());
+        assert_eq!(secret(cluster).await["data"], written["data"], "{side}");
+    }
     let terminal = Terminal::open(&cluster.kubeconfig(), &[&provision::helm(say).unwrap()]).unwrap();
     terminal.run(take_over).await.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(spec().await, before, "nothing is restarted");
+    assert_eq!(secret(cluster).await["data"], written["data"]);
     uninstall(cluster);
 }
 

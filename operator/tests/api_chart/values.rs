@@ -117,6 +117,28 @@ fn where_kube_proxy_runs_the_agents_account_and_the_rights_follow() {
 }
 
 #[test]
+fn policies_know_the_api_servers_when_they_are_told_and_can_be_left_out() {
+    let policies = |values: &[&str]| {
+        let mut objects = rendered(values);
+        objects.retain(|object| object["kind"] == "NetworkPolicy");
+        objects
+    };
+    assert!(policies(&["networkPolicy.install=false"]).is_empty());
+    let told = policies(&[r#"networkPolicy.apiServers=["10.0.0.10/32","fd00::/64"]"#]);
+    let peers = json!([{"ipBlock": {"cidr": "10.0.0.10/32"}}, {"ipBlock": {"cidr": "fd00::/64"}}]);
+    assert_eq!(told.len(), 2);
+    for policy in &told {
+        assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]));
+        assert_eq!(policy["spec"]["egress"], json!([{"to": peers, "ports": [{"protocol": "TCP"}]}]));
+    }
+    let webhook = object(&told, "NetworkPolicy", "sourcepreserve-webhook");
+    let admin = json!({"ports": [{"port": 8080}]});
+    assert_eq!(webhook["spec"]["ingress"], json!([{"from": peers, "ports": [{"port": 8443}]}, admin]));
+    let operator = object(&told, "NetworkPolicy", "sourcepreserve-operator");
+    assert_eq!(operator["spec"]["ingress"], json!([admin]));
+}
+
+#[test]
 fn a_value_that_makes_no_sense_is_refused_by_its_name() {
     for (value, name) in [
         ("operator.replicas=-1", "/operator/replicas"),
@@ -134,6 +156,8 @@ fn a_value_that_makes_no_sense_is_refused_by_its_name() {
         (r#"kubeProxy.namespace="Kube_System""#, "/kubeProxy/namespace"),
         ("imagePullSecrets=[{}]", "/imagePullSecrets/0"),
         (r#"crds.install="no""#, "/crds/install"),
+        (r#"networkPolicy.apiServers=["10.0.0.10"]"#, "/networkPolicy/apiServers/0"),
+        ("networkPolicy.enabled=true", "'/networkPolicy': additional properties 'enabled'"),
     ] {
         let refused = render(&[value]).unwrap_err();
         assert!(refused.contains(name), "{value}: {refused}");

@@ -45,6 +45,13 @@ impl Cache {
         self.known.borrow().namespaces.get(namespace).cloned()
     }
 
+    /// The labels of a namespace that is not known yet, once it is.
+    pub(crate) async fn labels_to_come(&self, namespace: &str) -> Option<Arc<Labels>> {
+        let mut known = self.known.subscribe();
+        let known = known.wait_for(|known| known.namespaces.contains_key(namespace)).await.ok()?;
+        known.namespaces.get(namespace).cloned()
+    }
+
     /// All objects.
     pub(crate) fn objects(&self) -> Vec<IngressSourcePreserve> {
         self.known.borrow().objects.values().cloned().collect()

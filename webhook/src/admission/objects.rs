@@ -1,5 +1,7 @@
 //! What is answered about an IngressSourcePreserve: what its schema cannot know, because it needs other objects. Pure.
 
+use std::sync::Arc;
+
 use isp_api::IngressSourcePreserve;
 use isp_api::preserve::{DeletionPolicy, TrafficPolicy};
 use isp_api::selector::matcher;
@@ -9,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use kube::core::SelectorExt;
 
+use super::inventory::Inventory;
 use super::review::{Answer, BadReview, Operation, Request};
 
 /// What there is in the cluster.
@@ -16,12 +19,23 @@ use super::review::{Answer, BadReview, Operation, Request};
 pub(crate) struct Facts {
     /// All objects, the reviewed one as it was.
     pub(crate) objects: Vec<IngressSourcePreserve>,
-    /// The Services of the namespaces that the objects name: namespace, name, labels.
-    pub(crate) services: Vec<(String, String, Labels)>,
-    /// Nodes: name, labels.
-    pub(crate) nodes: Vec<(String, Labels)>,
+    pub(crate) inventory: Arc<Inventory>,
     /// Labels of namespaces, by name.
     pub(crate) namespaces: Vec<(String, Labels)>,
+}
+
+/// The object whose claims have to be compared with the cluster, if the request makes any. The rest is answered without a look at it.
+pub(crate) fn claimant(request: &Request<IngressSourcePreserve>) -> Option<&IngressSourcePreserve> {
+    let Request { operation, sub_resource, object, old_object, .. } = request;
+    let is_whole = sub_resource.as_ref().is_none_or(String::is_empty);
+    let changes = matches!(operation, Operation::Create | Operation::Update);
+    let object = object.as_ref().filter(|_| is_whole && changes)?;
+    claims(object, old_object.as_ref()).then_some(object)
+}
+
+/// An object on its way out must reach its end, and a change of metadata is no claim.
+fn claims(object: &IngressSourcePreserve, old: Option<&IngressSourcePreserve>) -> bool {
+    object.metadata.deletion_timestamp.is_none() && old.is_none_or(|old| old.spec != object.spec)
 }
 
 /// The answer, and a word for what it is.
@@ -55,8 +69,7 @@ fn on_change(
     old: Option<&IngressSourcePreserve>,
     facts: &Facts,
 ) -> (Answer, &'static str) {
-    // An object on its way out must reach its end, and a change of metadata is no claim.
-    if object.metadata.deletion_timestamp.is_some() || old.is_some_and(|old| old.spec == object.spec) {
+    if !claims(object, old) {
         return (Answer::allow(uid), "Allowed");
     }
     let before: Vec<Conflict> = old.map(|old| conflicts_of(old, facts)).unwrap_or_default();
@@ -77,12 +90,13 @@ fn conflicts_of(object: &IngressSourcePreserve, facts: &Facts) -> Vec<Conflict> 
     let name = object.name_any();
     let others = facts.objects.iter().filter(|other| other.name_any() != name);
     let services: Vec<ServiceIdentity<'_>> = facts
+        .inventory
         .services
         .iter()
         .map(|(namespace, name, labels)| ServiceIdentity { namespace, name, labels })
         .collect();
     let nodes: Vec<NodeIdentity<'_>> =
-        facts.nodes.iter().map(|(name, labels)| NodeIdentity { name, labels }).collect();
+        facts.inventory.nodes.iter().map(|(name, labels)| NodeIdentity { name, labels }).collect();
     let all = conflicts(others.chain([object]), &services, &nodes);
     all.into_iter().filter(|conflict| conflict.object == name || conflict.older == name).collect()
 }
@@ -91,7 +105,7 @@ fn conflicts_of(object: &IngressSourcePreserve, facts: &Facts) -> Vec<Conflict> 
 fn selects_nothing(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String> {
     let mut warnings = Vec::new();
     let ingress = &object.spec.ingress_nodes.selector;
-    if !any_matches(ingress, facts.nodes.iter().map(|(_, labels)| labels)) {
+    if !any_matches(ingress, facts.inventory.nodes.iter().map(|(_, labels)| labels)) {
         warnings.push(
             "spec.ingressNodes.selector selects no node: nothing is changed until there is one. Label the nodes that the ingress \
              runs on, or correct the selector."
@@ -100,7 +114,8 @@ fn selects_nothing(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String>
     }
     for (index, target) in object.spec.services.iter().enumerate() {
         let field = format!("spec.services[{index}]");
-        let mut there = facts.services.iter().filter(|(namespace, ..)| *namespace == target.namespace);
+        let mut there =
+            facts.inventory.services.iter().filter(|(namespace, ..)| *namespace == target.namespace);
         if let Some(name) = &target.name {
             if !there.any(|(_, service, _)| service == name) {
                 warnings.push(format!(

@@ -140,11 +140,13 @@ fn facts() -> Facts {
     let older = object("older", &json!([{"namespace": "shop", "name": "gateway"}]), &json!([]));
     Facts {
         objects: vec![older],
-        services: vec![
-            ("shop".to_owned(), "gateway".to_owned(), labels(&[("expose", "yes")])),
-            ("shop".to_owned(), "other".to_owned(), labels(&[])),
-        ],
-        nodes: vec![("a".to_owned(), labels(&[("ingress", "yes")])), ("b".to_owned(), labels(&[]))],
+        inventory: Arc::new(Inventory {
+            services: vec![
+                ("shop".to_owned(), "gateway".to_owned(), labels(&[("expose", "yes")])),
+                ("shop".to_owned(), "other".to_owned(), labels(&[])),
+            ],
+            nodes: vec![("a".to_owned(), labels(&[("ingress", "yes")])), ("b".to_owned(), labels(&[]))],
+        }),
         namespaces: vec![("shop".to_owned(), labels(&[("team", "shop")]))],
     }
 }
@@ -269,4 +271,54 @@ fn a_cache_knows_what_it_was_told_last() {
     cache.take_namespaces(&BTreeMap::from([("shop".to_owned(), Arc::new(labels(&[("team", "shop")])))]));
     assert_eq!(cache.labels("shop").as_deref(), Some(&labels(&[("team", "shop")])));
     assert_eq!(cache.labels("other"), None);
+}
+
+#[test]
+fn the_cluster_is_read_only_for_what_is_claimed_and_only_where_a_namespace_can_be() {
+    let claimed = |operation: &str, part: &str, object: &IngressSourcePreserve, old: &Value| {
+        let request = json!({"uid": "1", "operation": operation, "subResource": part, "object": object, "oldObject": old});
+        let request = review::read(&review(&request)).unwrap();
+        objects::claimant(&request).map(inventory::namespaces)
+    };
+    let mut ending = fine();
+    ending.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+    assert_eq!(claimed("CREATE", "", &fine(), &Value::Null), Some(["shop".to_owned()].into()));
+    for (operation, part, object, old) in [
+        ("CREATE", "status", fine(), Value::Null),
+        ("UPDATE", "", fine(), json!(fine())),
+        ("UPDATE", "", ending, Value::Null),
+        ("DELETE", "", fine(), Value::Null),
+        ("CONNECT", "", fine(), Value::Null),
+    ] {
+        assert_eq!(claimed(operation, part, &object, &old), None, "{operation} {part}");
+    }
+    let paths: Vec<Value> = ["", "..", "a/secrets", "a?b", "A", "-a", "a b", "%2e", &"a".repeat(64)]
+        .map(|namespace| json!({"namespace": namespace, "name": "x"}))
+        .to_vec();
+    let strange = object("strange", &json!(paths), &json!([]));
+    assert_eq!(claimed("CREATE", "", &strange, &Value::Null), Some([].into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_news_of_a_namespace_is_waited_for_by_so_many_and_not_for_ever() {
+    let cache = Arc::new(Cache::new("sourcepreserve-system".to_owned()));
+    let (admission, _reader) = Admission::new(cache.clone(), Arc::default());
+    let late = async {
+        tokio::time::sleep(PATIENCE / 2).await;
+        cache.take_namespaces(&BTreeMap::from([("new".to_owned(), Arc::new(labels(&[("team", "new")])))]));
+    };
+    let (found, ()) = tokio::join!(admission.labels("new"), late);
+    assert_eq!(found.as_deref(), Some(&labels(&[("team", "new")])));
+
+    let began = tokio::time::Instant::now();
+    let nowhere = futures_util::future::join_all((0..WAITING).map(|_| admission.labels("nowhere")));
+    let one_more = async {
+        tokio::time::sleep(PATIENCE / 2).await;
+        let asked = tokio::time::Instant::now();
+        assert_eq!((admission.labels("nowhere").await, asked.elapsed()), (None, Duration::ZERO));
+        assert!(admission.labels("new").await.is_some(), "those that are known do not wait");
+    };
+    let (nowhere, ()) = tokio::join!(nowhere, one_more);
+    assert!(nowhere.iter().all(Option::is_none));
+    assert_eq!(began.elapsed(), PATIENCE);
 }

@@ -3,12 +3,12 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use isp_runtime::readiness::Pending;
+use isp_runtime::readiness::{Pending, Readiness};
 use k8s_openapi::jiff::Timestamp;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
-use tracing::info;
+use tracing::{error, info};
 
 use super::lifespan::Lifespan;
 use super::switch::Switch;
@@ -40,19 +40,24 @@ pub(crate) struct Desk {
     switch: Switch,
     trust: watch::Sender<Trust>,
     metrics: Arc<Metrics>,
-    /// Until there is a certificate.
+    readiness: Readiness,
+    /// While there is no certificate that holds.
     pending: Option<Pending>,
 }
 
+/// What is waited for while there is no certificate.
+const CERTIFICATE: &str = "certificate";
+
 impl Desk {
-    pub(crate) fn new(overlap: Duration, metrics: Arc<Metrics>, pending: Pending) -> Self {
+    pub(crate) fn new(overlap: Duration, metrics: Arc<Metrics>, readiness: &Readiness) -> Self {
         Self {
             serving: Arc::default(),
             leaf: None,
             switch: Switch::new(overlap),
             trust: watch::Sender::default(),
             metrics,
-            pending: Some(pending),
+            pending: Some(readiness.register(CERTIFICATE)),
+            readiness: readiness.clone(),
         }
     }
 
@@ -68,6 +73,19 @@ impl Desk {
     /// What is served.
     pub(super) fn leaf(&self) -> Option<&Leaf> {
         self.leaf.as_ref()
+    }
+
+    /// Stops being ready when what is served has ended. When that will be.
+    pub(super) fn look(&mut self, now: Timestamp) -> Timestamp {
+        match &self.leaf {
+            Some(leaf) if now < leaf.lifespan.ends => return leaf.lifespan.ends,
+            Some(leaf) if self.pending.is_none() => {
+                error!(ended = %leaf.lifespan.ends, "the certificate has ended, and there is no other: API servers go on without the webhook");
+                self.pending = Some(self.readiness.register(CERTIFICATE));
+            }
+            _ => {}
+        }
+        Timestamp::MAX
     }
 
     /// These are to be trusted, beside whoever has signed what is served.
@@ -100,5 +118,34 @@ impl Desk {
     /// When the authority ends that signs now.
     pub(super) fn authority_ends(&self, ends: Timestamp) {
         self.metrics.expires(Kind::Authority, ends);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certs::fixtures::at;
+    use crate::certs::make;
+
+    #[test]
+    fn a_replica_is_ready_while_its_certificate_holds() {
+        let readiness = Readiness::default();
+        let mut desk = Desk::new(Duration::from_secs(1), Arc::default(), &readiness);
+        assert_eq!((desk.look(at(0)), readiness.pending()), (Timestamp::MAX, vec![CERTIFICATE]));
+        let authority = make::authority(at(0), Duration::from_secs(1000)).unwrap();
+        let serve = |desk: &mut Desk, now| {
+            desk.serve(
+                make::leaf(at(now), Duration::from_secs(100), &["webhook".to_owned()], &authority).unwrap(),
+            );
+        };
+        serve(&mut desk, 0);
+        for now in [0, 99] {
+            assert_eq!((desk.look(at(now)), readiness.pending()), (at(100), vec![]));
+        }
+        for now in [100, 101] {
+            assert_eq!((desk.look(at(now)), readiness.pending()), (Timestamp::MAX, vec![CERTIFICATE]));
+        }
+        serve(&mut desk, 150);
+        assert_eq!((desk.look(at(150)), readiness.pending()), (at(250), vec![]));
     }
 }

@@ -66,7 +66,7 @@ impl IssuedKeeper {
     /// Never ends.
     pub(crate) async fn run(mut self) {
         loop {
-            let wake = self.look();
+            let wake = self.look().min(self.desk.look(Timestamp::now()));
             tokio::select! {
                 () = self.secret.changed() => {}
                 () = sleep(wait_until(wake)) => {}

@@ -1,5 +1,8 @@
 //! Certificates without anybody's help: the authorities are in a Secret that the replicas share, and each replica signs its own
-//! certificate. Whoever writes first wins; the others take what they find.
+//! certificate. The first replica to write wins; the others take what they find.
+//!
+//! The Secret comes with the installation, empty, and is never made here: a right to create Secrets beside other accounts is a right to
+//! their tokens (`docs/adr/0013-the-webhooks-account-leads-nowhere.md`). While it is missing, a replica goes on with the certificate that it has.
 
 use std::time::Duration;
 
@@ -7,7 +10,6 @@ use isp_client::plain;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
-use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, error, info, warn};
@@ -27,6 +29,7 @@ const REST: Duration = Duration::from_secs(1);
 
 pub(crate) struct OwnKeeper {
     api: Api<Secret>,
+    namespace: String,
     name: String,
     secret: One<Secret>,
     lifetimes: Lifetimes,
@@ -60,6 +63,7 @@ impl OwnKeeper {
         Self {
             secret: One::new(api.clone(), name),
             api,
+            namespace: namespace.to_owned(),
             name: name.to_owned(),
             lifetimes,
             names,
@@ -73,7 +77,7 @@ impl OwnKeeper {
     /// Never ends.
     pub(crate) async fn run(mut self) {
         loop {
-            let wake = self.look().await;
+            let wake = self.look().await.min(self.desk.look(Timestamp::now()));
             tokio::select! {
                 () = self.secret.changed() => {}
                 () = sleep(wait_until(wake)) => {}
@@ -86,10 +90,15 @@ impl OwnKeeper {
         let now = Timestamp::now();
         let secret = match self.secret.known() {
             Known::Nothing => return Timestamp::MAX,
-            Known::Absent => None,
-            Known::There(secret) => Some(secret.clone()),
+            Known::Absent => {
+                self.complain(self.missing());
+                // The authority of the certificate in use stays trusted; there is none that could sign another.
+                self.desk.trust(now, &Trust::default());
+                return Timestamp::MAX;
+            }
+            Known::There(secret) => secret.clone(),
         };
-        let found = match stored::read(secret.as_ref()) {
+        let found = match stored::read(&secret) {
             Ok(found) => found,
             Err(foreign) => {
                 self.complain(foreign.to_string());
@@ -160,14 +169,14 @@ impl OwnKeeper {
         &mut self,
         now: Timestamp,
         step: Step,
-        secret: Option<Secret>,
+        secret: Secret,
         authorities: Authorities,
     ) -> Result<Written, String> {
         let lifetime = self.lifetimes.authority;
         let authorities = authorities
             .after(step, now, || make::authority(now, lifetime))
             .map_err(|error| error.to_string())?;
-        let secret = stored::write(secret.unwrap_or_else(|| empty(&self.name)), &authorities);
+        let secret = stored::write(secret, &authorities);
         match timeout(TIMEOUT, self.put(&secret)).await {
             Ok(result) => result.map_err(|error| plain(&error)),
             Err(_) => Err(format!("no answer within {TIMEOUT:?}")),
@@ -175,25 +184,27 @@ impl OwnKeeper {
     }
 
     async fn put(&mut self, secret: &Secret) -> kube::Result<Written> {
-        let parameters = PostParams::default();
-        let is_new = secret.metadata.resource_version.is_none();
-        let answer = if is_new {
-            self.api.create(&parameters, secret).await
-        } else {
-            self.api.replace(&self.name, &parameters, secret).await
-        };
-        match answer {
+        match self.api.replace(&self.name, &PostParams::default(), secret).await {
             Ok(secret) => {
                 self.secret.take_answer(Some(secret));
                 Ok(Written::Done)
             }
-            Err(kube::Error::Api(status)) if status.code == 409 || (status.code == 404 && !is_new) => {
+            // Written, or deleted, since it was read.
+            Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {
                 let secret = self.api.get_opt(&self.name).await?;
                 self.secret.take_answer(secret);
                 Ok(Written::Lost)
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn missing(&self) -> String {
+        let Self { namespace, name, .. } = self;
+        format!(
+            "there is no Secret {name} in namespace {namespace}, and the webhook has no right to create one: apply the manifests or \
+             upgrade the release again, or run kubectl -n {namespace} create secret generic {name}"
+        )
     }
 
     /// Says what is wrong, once.
@@ -212,9 +223,4 @@ fn complaint(found: &Found, now: Timestamp) -> String {
     let all = unreadable.chain(current.map(|why| ("ca.crt", why)));
     let lines: Vec<_> = all.map(|(key, why)| format!("{key} is of no use and is replaced: {why}")).collect();
     lines.join("; ")
-}
-
-fn empty(name: &str) -> Secret {
-    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
-    Secret { metadata, type_: Some("Opaque".to_owned()), ..Secret::default() }
 }

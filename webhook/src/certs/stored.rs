@@ -40,9 +40,8 @@ pub(super) struct Found {
     pub(super) unusable: Vec<(&'static str, Unusable)>,
 }
 
-pub(super) fn read(secret: Option<&Secret>) -> Result<Found, Foreign> {
+pub(super) fn read(secret: &Secret) -> Result<Found, Foreign> {
     let mut found = Found::default();
-    let Some(secret) = secret else { return Ok(found) };
     let empty = BTreeMap::new();
     let data = secret.data.as_ref().unwrap_or(&empty);
     if let Some(key) = [TLS.0, TLS.1].into_iter().find(|key| data.contains_key(*key)) {

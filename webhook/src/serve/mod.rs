@@ -6,6 +6,7 @@
 //! is let in any more, and every connection is told to end with the requests that it has; what is left after `drain` is cut.
 
 mod answer;
+mod callers;
 mod tls;
 
 use std::io;
@@ -27,7 +28,7 @@ use tracing::{debug, warn};
 
 use self::answer::Desk;
 pub use self::tls::TlsError;
-pub(crate) use self::tls::tls;
+pub(crate) use self::tls::{Callers, tls};
 use crate::metrics::{HandshakeFailure, Metrics};
 
 /// What callers can use up.

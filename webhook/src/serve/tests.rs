@@ -1,5 +1,3 @@
-use std::path::PathBuf;
-
 use axum::body::Bytes;
 use axum::routing::{get, post};
 use http_body_util::{BodyExt, Full};
@@ -7,7 +5,7 @@ use hyper::client::conn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore};
@@ -49,9 +47,16 @@ fn authority() -> Authority {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-fn pair(authority: &Authority) -> (Vec<rustls::pki_types::CertificateDer<'static>>, PrivateKeyDer<'static>) {
+/// A certificate with a common name and names of DNS.
+fn pair(
+    authority: &Authority,
+    common: &str,
+    dns: &[&str],
+) -> (Vec<rustls::pki_types::CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["webhook".to_owned()]).unwrap();
+    let dns: Vec<String> = dns.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(dns).unwrap();
+    params.distinguished_name.push(DnType::CommonName, common);
     let leaf = params.signed_by(&key, authority).unwrap();
     (vec![leaf.der().clone()], PrivatePkcs8KeyDer::from(key.serialize_der()).into())
 }
@@ -69,11 +74,11 @@ impl Running {
         Self::start_with(limits, router, None).await
     }
 
-    async fn start_with(limits: Limits, router: Router, client_ca: Option<PathBuf>) -> Self {
+    async fn start_with(limits: Limits, router: Router, callers: Option<Callers>) -> Self {
         let authority = authority();
-        let (chain, key) = pair(&authority);
+        let (chain, key) = pair(&authority, "webhook", &["webhook"]);
         let key = CertifiedKey::from_der(chain, key, &rustls::crypto::ring::default_provider()).unwrap();
-        let tls = tls(Arc::new(SingleCertAndKey::from(key)), client_ca.as_deref()).unwrap();
+        let tls = tls(Arc::new(SingleCertAndKey::from(key)), callers.as_ref()).unwrap();
         let metrics = Arc::new(Metrics::default());
         let any = "127.0.0.1:0".parse().unwrap();
         let mut server = Server::bind(any, tls, router, metrics.clone()).await.unwrap();
@@ -88,7 +93,7 @@ impl Running {
     async fn connect(
         &self,
         protocol: &str,
-        identity: Option<&Authority>,
+        identity: Option<(&Authority, &str, &[&str])>,
     ) -> io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(self.authority.der().clone()).unwrap();
@@ -97,7 +102,7 @@ impl Running {
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(roots);
-        let mut tls = match identity.map(pair) {
+        let mut tls = match identity.map(|(authority, common, dns)| pair(authority, common, dns)) {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => builder.with_client_auth_cert(chain, key).unwrap(),
         };
@@ -299,17 +304,37 @@ async fn with_a_client_ca_only_callers_that_it_knows_are_served() {
     let (known, unknown) = (authority(), authority());
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), known.pem()).unwrap();
-    let server = Running::start_with(PATIENT, router(), Some(file.path().to_owned())).await;
-    for (identity, served) in [(Some(&known), true), (Some(&unknown), false), (None, false)] {
+    let served = async |names: &[&str], identity: Option<(&Authority, &str, &[&str])>| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let callers = Callers { authorities: file.path().to_owned(), names };
+        let server = Running::start_with(PATIENT, router(), Some(callers)).await;
         // In TLS 1.3 a client learns only later that it was turned away.
         let mut stream = server.connect("http/1.1", identity).await.unwrap();
         let _ = stream.write_all(get_request("/hello").as_bytes()).await;
-        assert_eq!(rest(&mut stream).await.ends_with("hello"), served);
+        let answered = rest(&mut stream).await.ends_with("hello");
+        let failed =
+            server.metrics().contains("isp_webhook_handshake_failures_total{reason=\"Refused\"} 1\n");
+        assert_eq!(answered, !failed, "those that are turned away are counted");
+        server.end().await;
+        answered
+    };
+    let (api, node) = ("kube-apiserver", "system:node:work-1");
+    for identity in [Some((&unknown, api, &[][..])), None] {
+        assert!(!served(&[], identity).await && !served(&[api], identity).await);
     }
-    server.end().await;
+    for name in [api, node] {
+        assert!(served(&[], Some((&known, name, &[]))).await);
+    }
+    assert!(served(&["other", api], Some((&known, api, &[]))).await);
+    assert!(served(&[api], Some((&known, "somebody", &["a.example", api]))).await);
+    assert!(
+        !served(&[api], Some((&known, node, &["a.example"]))).await,
+        "the authority signs for others, too"
+    );
 
     let nobody: Arc<dyn rustls::server::ResolvesServerCert> =
         Arc::new(rustls::server::ResolvesServerCertUsingSni::new());
-    let missing = tls(nobody, Some("/nowhere/ca.crt".as_ref())).unwrap_err().to_string();
+    let nowhere = Callers { authorities: "/nowhere/ca.crt".into(), names: Vec::new() };
+    let missing = tls(nobody, Some(&nowhere)).unwrap_err().to_string();
     assert!(missing.contains("--client-ca /nowhere/ca.crt"), "{missing}");
 }

@@ -10,6 +10,17 @@ use rustls::server::{ResolvesServerCert, VerifierBuilderError, WebPkiClientVerif
 use rustls::{RootCertStore, ServerConfig};
 use thiserror::Error;
 
+use super::callers::Named;
+
+/// Who is served: callers with a certificate of one of these authorities.
+#[derive(Clone, Debug)]
+pub(crate) struct Callers {
+    /// A file with the certificates of the authorities.
+    pub(crate) authorities: PathBuf,
+    /// The names, one of which the certificate has to have; none for any.
+    pub(crate) names: Vec<String>,
+}
+
 /// Why there is no TLS.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
@@ -22,21 +33,20 @@ pub enum TlsError {
     Tls(#[from] rustls::Error),
 }
 
-/// TLS 1.2 and 1.3, with the certificate that is there when a caller comes. With `client_ca`, callers have to have a certificate that
-/// one of its authorities has signed.
+/// TLS 1.2 and 1.3, with the certificate that is there when a caller comes. Anybody is served, unless it is said who.
 pub(crate) fn tls(
     certificates: Arc<dyn ResolvesServerCert>,
-    client_ca: Option<&Path>,
+    callers: Option<&Callers>,
 ) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder =
         ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
-    let builder = match client_ca {
+    let builder = match callers {
         None => builder.with_no_client_auth(),
-        Some(path) => {
+        Some(Callers { authorities: path, names }) => {
             let verifier = WebPkiClientVerifier::builder_with_provider(roots(path)?.into(), provider).build();
-            let unusable = |source| TlsError::Verifier { path: path.to_owned(), source };
-            builder.with_client_cert_verifier(verifier.map_err(unusable)?)
+            let unusable = |source| TlsError::Verifier { path: path.clone(), source };
+            builder.with_client_cert_verifier(Named::new(verifier.map_err(unusable)?, names))
         }
     };
     let mut tls = builder.with_cert_resolver(certificates);

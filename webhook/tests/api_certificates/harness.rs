@@ -36,7 +36,11 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// A control plane with everything installed that a webhook needs.
     pub(crate) async fn start() -> Self {
-        let control_plane = ControlPlane::start().await.unwrap();
+        Self::start_on(ControlPlane::start().await.unwrap()).await
+    }
+
+    /// The same, on a control plane that is there.
+    pub(crate) async fn start_on(control_plane: ControlPlane) -> Self {
         let client = control_plane.client().unwrap();
         let this = Self { control_plane, client, directory: tempfile::tempdir().unwrap() };
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -117,7 +121,11 @@ pub(crate) struct Replica {
 
 impl Replica {
     pub(crate) fn start(cluster: &Cluster, arguments: &[&str]) -> Self {
-        let (address, admin) = (free_address().unwrap(), free_address().unwrap());
+        Self::start_at(cluster, free_address().unwrap(), arguments)
+    }
+
+    pub(crate) fn start_at(cluster: &Cluster, address: SocketAddr, arguments: &[&str]) -> Self {
+        let admin = free_address().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_webhook"));
         command
             .env("KUBECONFIG", cluster.kubeconfig())

@@ -63,14 +63,64 @@ async fn two_that_start_at_the_same_instant_have_one_authority_and_one_that_is_s
     })
     .await;
 
-    // A Secret that is deleted, to have another authority.
-    cluster.secrets().delete(SECRET, &DeleteParams::default()).await.unwrap();
+    // A Secret that is emptied, as `kubectl replace` of the manifest does.
+    let emptied = json!({"data": null});
+    cluster.secrets().patch(SECRET, &PatchParams::default(), &Patch::Merge(&emptied)).await.unwrap();
+    another_authority_serves(&cluster, &replicas, &replaced).await;
+}
+
+/// Nobody is turned away meanwhile.
+async fn another_authority_serves(cluster: &Cluster, replicas: &[Replica], before: &str) {
     until("another authority serves", async || {
-        assert!(both_verify(&cluster, &replicas).await, "nobody is turned away meanwhile");
+        assert!(both_verify(cluster, replicas).await, "nobody is turned away meanwhile");
         let now = cluster.stored("ca.crt").await;
-        now != replaced && !now.is_empty() && call(replicas[0].address, now.as_bytes()).await.is_ok()
+        now != before && !now.is_empty() && call(replicas[0].address, now.as_bytes()).await.is_ok()
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_secret_that_is_deleted_is_asked_for_and_those_that_serve_go_on_until_it_is_there() {
+    let cluster = Cluster::start().await;
+    let lifetimes = ["--overlap=3s", "--leaf-lifetime=45s"];
+    let replicas = [Replica::start(&cluster, &lifetimes), Replica::start(&cluster, &lifetimes)];
+    for replica in &replicas {
+        replica.wait_ready().await;
+    }
+    until("both verify", async || both_verify(&cluster, &replicas).await).await;
+    let before = cluster.stored("ca.crt").await;
+    // Who keeps the manifests applies them again and again.
+    cluster.install().await;
+    assert_eq!(cluster.stored("ca.crt").await, before);
+
+    cluster.secrets().delete(SECRET, &DeleteParams::default()).await.unwrap();
+    let said = format!("kubectl -n sourcepreserve-system create secret generic {SECRET}");
+    for replica in &replicas {
+        until("it says what to do", async || replica.log().contains(&said)).await;
+    }
+    let late = Replica::start(&cluster, &["--overlap=3s"]);
+    until("so does one that starts", async || late.log().contains(&said)).await;
+    assert!(!late.is_ready(), "it has no certificate");
+    assert!(cluster.secrets().get_opt(SECRET).await.unwrap().is_none(), "nobody but its owner makes it");
+    assert!(both_verify(&cluster, &replicas).await && replicas.iter().all(Replica::is_ready));
+
+    for replica in &replicas {
+        until("its certificate has ended", async || !replica.is_ready()).await;
+    }
+
+    cluster.install().await;
+    until("another authority serves", async || both_verify(&cluster, &replicas).await).await;
+    another_authority_serves(&cluster, &replicas, &before).await;
+    for replica in replicas.iter().chain([&late]) {
+        replica.wait_ready().await;
+    }
+    for replica in replicas.iter().chain([&late]) {
+        assert!(
+            !replica.log().contains("orbidden"),
+            "nothing was tried without the right to: {}",
+            replica.log()
+        );
+    }
 }
 
 #[tokio::test]
@@ -80,6 +130,8 @@ async fn a_secret_of_cert_managers_is_left_alone() {
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": SECRET},
         "stringData": {"tls.crt": "certificate", "tls.key": "key"},
     });
+    // The type of a Secret cannot be changed.
+    cluster.secrets().delete(SECRET, &DeleteParams::default()).await.unwrap();
     let mine = PatchParams::apply("cert-manager");
     let before = cluster.secrets().patch(SECRET, &mine, &Patch::Apply(&secret)).await.unwrap();
     let replica = Replica::start(&cluster, &[]);

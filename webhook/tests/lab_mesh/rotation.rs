@@ -25,9 +25,11 @@ pub(crate) async fn no_pod_is_missed_while_certificates_change(scenario: &Scenar
     scenario.lab.kubectl(["-n", SYSTEM, "patch", WEBHOOK, "--type=json", "-p", &patch]).await.unwrap();
     scenario.lab.kubectl(["-n", SYSTEM, "rollout", "status", WEBHOOK, "--timeout=120s"]).await.unwrap();
     // The authority that is there lives for a year; another one is made, as short-lived as it was asked for.
-    scenario.lab.kubectl(["-n", SYSTEM, "delete", "secret", SECRET]).await.unwrap();
+    let emptied = ["-n", SYSTEM, "patch", "secret", SECRET, "--type=merge", "-p", r#"{"data":null}"#];
+    scenario.lab.kubectl(emptied).await.unwrap();
     let secrets: Api<Secret> = Api::namespaced(scenario.lab.client(), SYSTEM);
-    eventually("there is another authority", async || secrets.get_opt(SECRET).await.unwrap().is_some()).await;
+    eventually("there is another authority", async || secrets.get(SECRET).await.unwrap().data.is_some())
+        .await;
     works_again(scenario).await;
 
     let failures = failures(scenario).await;

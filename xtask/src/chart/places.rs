@@ -25,6 +25,12 @@ pub(super) const PLACES: &[Place] = &[
     place(EVERYWHERE, "namespace: kube-system\n", "namespace: {{ .Values.kubeProxy.namespace | quote }}\n"),
     // In a name of the webhook's.
     place(EVERYWHERE, ".sourcepreserve-system.svc", ".{{ .Release.Namespace }}.svc"),
+    // In the name of an account.
+    place(
+        EVERYWHERE,
+        "system:serviceaccount:sourcepreserve-system:",
+        "system:serviceaccount:{{ .Release.Namespace }}:",
+    ),
     // In the words of a policy.
     place(EVERYWHERE, "kube-system", "{{ .Values.kubeProxy.namespace }}"),
     place(
@@ -68,6 +74,26 @@ pub(super) const PLACES: &[Place] = &[
         "\n      {{- include \"sourcepreserve.scheduling\" .Values.program | nindent 6 }}\n      securityContext:\n        runAsNonRoot",
     ),
     place(
+        "manifests/webhook/",
+        "  - ports:\n    - port: 8443\n",
+        "  - ports:\n    - port: 8443\n\
+         \x20   {{- with .Values.networkPolicy.apiServers }}\n\
+         \x20   from: {{- include \"sourcepreserve.apiServers\" . | nindent 4 }}\n\
+         \x20   {{- end }}\n",
+    ),
+    place(
+        "manifests/",
+        "  policyTypes: [Ingress]\n",
+        "  {{- with .Values.networkPolicy.apiServers }}\n\
+         \x20 policyTypes: [Ingress, Egress]\n\
+         \x20 egress:\n\
+         \x20 - ports: [{protocol: TCP}]\n\
+         \x20   to: {{- include \"sourcepreserve.apiServers\" . | nindent 4 }}\n\
+         \x20 {{- else }}\n\
+         \x20 policyTypes: [Ingress]\n\
+         \x20 {{- end }}\n",
+    ),
+    place(
         "manifests/",
         "\n    metadata:\n      labels: *labels\n",
         "\n    metadata:\n\
@@ -83,10 +109,6 @@ pub(super) const OWN_SECRET: &str = r#"- apiGroups: [""]
   resources: [secrets]
   resourceNames: [sourcepreserve-webhook-ca]
   verbs: [get, list, watch, update]
-# A name cannot be asked for before there is one.
-- apiGroups: [""]
-  resources: [secrets]
-  verbs: [create]
 "#;
 pub(super) const GIVEN_SECRET: &str = r#"- apiGroups: [""]
   resources: [secrets]
@@ -94,13 +116,16 @@ pub(super) const GIVEN_SECRET: &str = r#"- apiGroups: [""]
   verbs: [get, list, watch]
 "#;
 pub(super) const BY_CERT_MANAGER: &str = r#"eq .Values.webhook.certificates "cert-manager""#;
+pub(super) const BY_THE_WEBHOOK: &str = r#"ne .Values.webhook.certificates "cert-manager""#;
 
 /// A block that a value replaces as a whole: the line that it begins with.
 pub(super) const RESOURCES: &str = "        resources:";
 
 /// What a file is within, when it is not always there.
-pub(super) const CONDITIONS: [(&str, &str); 3] = [
+pub(super) const CONDITIONS: [(&str, &str); 5] = [
     ("crds/", ".Values.crds.install"),
     ("disruption.yaml", "gt (int .Values.program.replicas) 1"),
     (CERTIFICATES, BY_CERT_MANAGER),
+    ("webhook/secret.yaml", BY_THE_WEBHOOK),
+    ("network.yaml", ".Values.networkPolicy.install"),
 ];

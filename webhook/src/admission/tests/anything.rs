@@ -23,11 +23,10 @@ static HANDLER: LazyLock<(Runtime, Router)> = LazyLock::new(|| {
     cache.take_objects(&BTreeMap::from([("newer".to_owned(), fine())]));
     let shop = labels(&[("team", "shop"), ("istio-injection", "enabled")]);
     cache.take_namespaces(&BTreeMap::from([("shop".to_owned(), Arc::new(shop))]));
-    let admission = Admission {
-        cache: Arc::new(cache),
-        client: Client::new(nobody, "default"),
-        metrics: Arc::new(Metrics::default()),
-    };
+    // Nobody rests or waits, so that there can be many.
+    let limits = Limits { rest: Duration::ZERO, ..inventory::LIMITS };
+    let (admission, reader) = Admission::with_limits(Arc::new(cache), Arc::default(), limits, Duration::ZERO);
+    runtime.spawn(reader.run(Client::new(nobody, "default")));
     let router = router(Arc::new(admission));
     drop(inside);
     (runtime, router)

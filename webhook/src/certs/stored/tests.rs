@@ -43,10 +43,9 @@ fn authorities_survive_being_written_and_read() {
         // Over what was there before.
         let secret = write(with("note", Some("of somebody else's")), &authorities);
         assert_eq!(secret.data.as_ref().unwrap()["note"].0, b"of somebody else's");
-        assert_eq!(read(Some(&secret)), Ok(Found { authorities, unusable: Vec::new() }));
+        assert_eq!(read(&secret), Ok(Found { authorities, unusable: Vec::new() }));
     }
-    assert_eq!(read(None), Ok(Found::default()));
-    assert_eq!(read(Some(&Secret::default())), Ok(Found::default()));
+    assert_eq!(read(&Secret::default()), Ok(Found::default()));
 }
 
 #[test]
@@ -71,7 +70,7 @@ fn what_is_of_no_use_is_told_by_its_key() {
         ("next.key", Some(""), "next.crt", Unusable::Key),
         ("previous.crt", Some(""), "previous.crt", Unusable::Certificate),
     ] {
-        let found = read(Some(&with(key, text))).unwrap();
+        let found = read(&with(key, text)).unwrap();
         assert_eq!(found.unusable, [(place, expected)], "{key}");
         let Authorities { current, next, previous } = found.authorities;
         assert_eq!(
@@ -88,7 +87,7 @@ fn times_that_cannot_be_read_are_unknown() {
     let annotations = secret.metadata.annotations.as_mut().unwrap();
     annotations.insert(NEXT_SINCE_ANNOTATION.to_owned(), "yesterday".to_owned());
     annotations.remove(SIGNS_SINCE_ANNOTATION);
-    let found = read(Some(&secret)).unwrap().authorities;
+    let found = read(&secret).unwrap().authorities;
     assert_eq!(found.next.unwrap().since, None);
     assert_eq!(found.previous.unwrap().since, None);
 }
@@ -96,7 +95,7 @@ fn times_that_cannot_be_read_are_unknown() {
 #[test]
 fn a_secret_of_cert_managers_is_somebody_elses() {
     for key in ["tls.crt", "tls.key"] {
-        let error = read(Some(&with(key, Some("")))).unwrap_err();
+        let error = read(&with(key, Some(""))).unwrap_err();
         assert_eq!(error, Foreign(key));
         assert!(error.to_string().contains("--certificates=secret"), "{error}");
     }

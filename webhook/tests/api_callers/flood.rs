@@ -1,0 +1,108 @@
+//! Callers that are nobody send as many reviews as they can: the API server gets a few requests, and nothing that it would refuse.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use isp_lab::Request;
+use serde_json::{Value, json};
+
+use crate::caller::{Caller, OBJECTS, PODS, object};
+use crate::harness::{Cluster, Replica, until};
+
+const CALLERS: usize = 32;
+const CAMPAIGN: Duration = Duration::from_secs(5);
+/// A round in a quarter of a second at the most, one that is under way at the start and one at the end.
+const ROUNDS: usize = 5 * 4 + 2;
+/// What the reviews name in all.
+const NAMESPACES: usize = 48;
+
+/// Sends reviews for as long as the campaign lasts; how many there were, and how many were compared with the cluster.
+async fn flood(caller: &Caller, path: &str, review: impl Fn(usize, usize) -> Value) -> (usize, usize) {
+    let began = Instant::now();
+    let one = async |number: usize| {
+        let (mut sent, mut compared) = (0, 0);
+        while began.elapsed() < CAMPAIGN {
+            let answer = caller.ask(path, &review(number, sent)).await.unwrap();
+            assert_eq!(answer["allowed"], true);
+            sent += 1;
+            compared += usize::from(!answer["warnings"].to_string().contains("could not be compared"));
+        }
+        (sent, compared)
+    };
+    let counts = join_all((0..CALLERS).map(one)).await;
+    counts.into_iter().fold((0, 0), |(sent, compared), one| (sent + one.0, compared + one.1))
+}
+
+fn lists(requests: &[Request], resource: &str) -> usize {
+    requests.iter().filter(|request| request.verb == "list" && request.resource == resource).count()
+}
+
+#[tokio::test]
+async fn callers_that_are_nobody_cost_the_api_server_a_few_lists_however_many_they_are() {
+    let cluster = Cluster::start().await;
+    let replica = Replica::start(&cluster, &[]);
+    replica.wait_ready().await;
+    until("the bundle", async || !cluster.bundle().await.is_empty()).await;
+    let nobody = Caller::new(replica.address, &cluster.bundle().await, None);
+    let settled = cluster.control_plane.audit().unwrap();
+    assert_eq!((lists(&settled, "nodes"), lists(&settled, "services")), (0, 0), "nothing is read ahead");
+
+    // One is answered at once.
+    let asked = Instant::now();
+    let review = json!({"uid": "1", "operation": "CREATE", "object": object("one", &["default".to_owned()])});
+    let answer = nobody.ask(OBJECTS, &review).await.unwrap();
+    assert!(answer["warnings"].to_string().contains("selects no node"), "{answer}");
+    println!("one review took {:?}", asked.elapsed());
+
+    // Each with a different object, in namespaces of its own.
+    let (sent, compared) = flood(&nobody, OBJECTS, |number, turn| {
+        let namespace = format!("ns-{}", (number + turn) % NAMESPACES);
+        let other = format!("ns-{}", (number + turn + 1) % NAMESPACES);
+        json!({"uid": "1", "operation": "CREATE", "object": object(&format!("o-{number}"), &[namespace, other])})
+    })
+    .await;
+    let after = cluster.control_plane.audit().unwrap();
+    let (nodes, services) = (lists(&after, "nodes"), lists(&after, "services"));
+    println!("{sent} reviews, {compared} compared: {nodes} lists of nodes, {services} of Services");
+    assert!(sent > 5 * ROUNDS, "{sent} are no flood");
+    assert!(compared > sent / 2, "they wait for each other, and most are answered in time");
+    assert!(nodes <= ROUNDS + 1, "{nodes} lists of nodes for {sent} reviews");
+    assert!(services <= 64 * 7, "{services} lists of Services for {sent} reviews: 64 a second");
+    assert!(services < sent * 2, "they are shared");
+
+    // Reviews that need nothing of the API server, or name what can be no namespace, or far too many.
+    let strange: Vec<String> =
+        ["..", "../secrets", "kube-system/secrets?x=", "%2e%2e"].map(str::to_owned).into();
+    let many: Vec<String> = (0..1000).map(|number| format!("many-{number}")).collect();
+    let same = object("same", &["default".to_owned()]);
+    for (operation, object, old) in [
+        ("UPDATE", same.clone(), same.clone()),
+        ("DELETE", Value::Null, same),
+        ("CREATE", object("many", &many), Value::Null),
+    ] {
+        let review = json!({"uid": "1", "operation": operation, "object": object, "oldObject": old});
+        assert_eq!(nobody.ask(OBJECTS, &review).await.unwrap()["allowed"], true);
+    }
+    assert_eq!(cluster.control_plane.audit().unwrap(), after);
+    let review = json!({"uid": "1", "operation": "CREATE", "object": object("strange", &strange)});
+    assert_eq!(nobody.ask(OBJECTS, &review).await.unwrap()["allowed"], true);
+
+    // Pods of namespaces that are not there, while an object asks for sidecars.
+    let asks = object("asks", &["default".to_owned()]).to_string();
+    let made = cluster.control_plane.kubectl_with_input(&["create", "-f", "-"], &asks).await.unwrap();
+    assert!(made.success, "{made:?}");
+    let pod = |namespace: String| json!({"uid": "1", "operation": "CREATE", "namespace": namespace, "object": {"metadata": {}, "spec": {}}});
+    let unknown = || replica.metric("isp_webhook_reviews_total{about=\"Pods\",outcome=\"UnknownNamespace\"}");
+    until("the object is known", async || {
+        nobody.ask(PODS, &pod("nowhere".to_owned())).await.unwrap();
+        unknown().is_some_and(|count| count > 0.0)
+    })
+    .await;
+    let before = cluster.control_plane.audit().unwrap();
+    let (sent, _) = flood(&nobody, PODS, |number, turn| pod(format!("nowhere-{number}-{turn}"))).await;
+    let after = cluster.control_plane.audit().unwrap();
+    println!("{sent} reviews of pods in namespaces that are not there");
+    assert_eq!(lists(&after, "namespaces"), lists(&before, "namespaces"));
+    assert!(after.iter().all(|request| request.code != 403), "nothing was asked that it may not: {after:?}");
+    assert!(replica.is_ready());
+}
