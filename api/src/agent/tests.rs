@@ -86,24 +86,6 @@ fn an_agent_that_no_longer_turns_is_started_again_and_its_metrics_can_be_scraped
 }
 
 #[test]
-fn there_are_never_two_agents_on_a_node() {
-    for (rolling, expected) in [
-        (json!({"maxSurge": 1, "maxUnavailable": 0}), json!({})),
-        (json!({"maxSurge": "10%", "maxUnavailable": "0%"}), json!({})),
-        (json!({"maxSurge": 0, "maxUnavailable": "20%"}), json!({"maxUnavailable": "20%"})),
-        (json!({"maxUnavailable": 3}), json!({"maxUnavailable": 3})),
-    ] {
-        let mut kube_proxy = kube_proxy(&json!({}));
-        let strategy = json!({"type": "RollingUpdate", "rollingUpdate": rolling});
-        kube_proxy.spec.update_strategy = serde_json::from_value(strategy).unwrap();
-        let agent =
-            Agent { image: "agent:1", pool: "workers", kubeconfig: "/var/lib/kube-proxy/kubeconfig.conf" };
-        let made = serde_json::to_value(filter_daemon_set(&kube_proxy, agent).unwrap()).unwrap();
-        assert_eq!(made["spec"]["updateStrategy"]["rollingUpdate"], expected, "{rolling}");
-    }
-}
-
-#[test]
 fn its_pods_are_nobody_elses() {
     let set = rendered(&json!({}));
     let labels = json!({"app.kubernetes.io/name": "proxy-agent", "sourcepreserve.io/agent-pool": "workers"});
