@@ -61,7 +61,7 @@ async fn list(
             Ok(()) => break,
             Err(Failure::Api(kube::Error::Api(status))) if status.code == 404 => {}
             Err(Failure::Api(kube::Error::Api(status)))
-                if status.code == 403 && !is_served(connection, kind).await => {}
+                if status.code == 403 && !is_served(connection, &resource).await => {}
             Err(Failure::Api(kube::Error::Api(status)))
                 if status.code == 403 && kind != Kind::IngressSourcePreserve =>
             {
@@ -77,10 +77,15 @@ async fn list(
 }
 
 /// Whether the cluster has such a kind at all: rights are asked for before that is known.
-async fn is_served(connection: &Connection, kind: Kind) -> bool {
-    let groups = connection.client.list_api_groups().await;
-    kind.group().is_empty()
-        || groups.map_or(true, |served| served.groups.iter().any(|group| group.name == kind.group()))
+async fn is_served(connection: &Connection, resource: &ApiResource) -> bool {
+    if resource.group.is_empty() {
+        return true;
+    }
+    match connection.client.list_api_group_resources(&resource.api_version).await {
+        Ok(served) => served.resources.iter().any(|known| known.name == resource.plural),
+        Err(kube::Error::Api(status)) if status.code == 404 => false,
+        Err(_) => true,
+    }
 }
 
 enum Failure {

@@ -2,6 +2,8 @@
 
 mod asked;
 mod faults;
+mod large;
+mod untouched;
 mod world;
 
 use std::collections::BTreeSet;

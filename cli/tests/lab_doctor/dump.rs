@@ -10,7 +10,7 @@ const FILES: [(&str, &str); 5] = [
     ("pods", "pods"),
     ("settings", "configmaps"),
     ("webhooks", "mutatingwebhookconfigurations,validatingwebhookconfigurations"),
-    ("istio", "authorizationpolicies,envoyfilters"),
+    ("istio", "authorizationpolicies,envoyfilters,virtualservices,gateways.networking.istio.io"),
 ];
 const OURS: (&str, &str) = ("sourcepreserve", "ingresssourcepreserves,ingresssourcenodes");
 
