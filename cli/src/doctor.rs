@@ -8,6 +8,7 @@
 //! | `judgement` | whether a policy that goes by addresses gets the right one |
 //! | `selection` | which pods a Service leads to |
 //! | `mesh`, `policy`, `routes`, `ranges` | Istio's settings and policies; who hands requests on to whom; ranges of addresses |
+//! | `lists` | lists of addresses in `NetworkPolicy`s and for controllers of Ingresses |
 //! | `finding` | the codes, and what is said |
 //! | `report` | how it is laid out, and where it is cut |
 
@@ -18,6 +19,7 @@ mod finding;
 mod intake;
 mod judgement;
 mod kinds;
+mod lists;
 mod live;
 mod mesh;
 mod policy;

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{LoadBalancerIngress, ServiceSpec};
 
 use super::judgement::Arrival;
 use super::kinds::Kind;
+use super::lists::{Controller, ControllerSettings, Ingress, NetworkPolicy};
 use super::mesh::{EnvoyFilter, Mesh, ProxyConfig};
 use super::policy::AuthorizationPolicy;
 use super::ranges::Range;
@@ -29,7 +30,7 @@ pub(crate) struct Cluster {
     pub(crate) backends: BTreeMap<Key, BTreeSet<IpAddr>>,
     pub(crate) nodes: BTreeMap<String, Node>,
     pub(crate) namespaces: BTreeMap<String, Labels>,
-    /// Pods that have to do with any of it: proxies of Istio's, kube-proxies, agents.
+    /// All that are not over.
     pub(crate) pods: BTreeMap<Key, Pod>,
     /// DaemonSets that run kube-proxy or are a pool's.
     pub(crate) daemon_sets: BTreeMap<Key, DaemonSet>,
@@ -41,6 +42,10 @@ pub(crate) struct Cluster {
     /// What is called about pods and other objects that are created, in the order of the calls.
     pub(crate) mutating: BTreeMap<String, Vec<Webhook>>,
     pub(crate) validating: BTreeMap<String, Vec<Webhook>>,
+    pub(crate) network_policies: BTreeMap<Key, NetworkPolicy>,
+    pub(crate) ingresses: BTreeMap<Key, Ingress>,
+    /// Settings of controllers of Ingresses, by the `ConfigMap` that has them.
+    pub(crate) controllers: BTreeMap<Key, ControllerSettings>,
     pub(crate) policies: BTreeMap<Key, AuthorizationPolicy>,
     pub(crate) filters: BTreeMap<Key, EnvoyFilter>,
     /// Who hands requests on to whom.
@@ -65,7 +70,7 @@ impl Cluster {
         ready.map(|(node, count)| (node.as_str(), *count)).collect()
     }
 
-    /// The pods of a namespace that matter.
+    /// The pods of a namespace.
     pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = (&Key, &Pod)> + use<'_> {
         let first = Key::new(namespace, "");
         let namespace = namespace.to_owned();
@@ -129,6 +134,7 @@ pub(crate) struct Node {
 }
 
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Pod {
     pub(crate) labels: Labels,
     pub(crate) annotations: Labels,
@@ -139,6 +145,12 @@ pub(crate) struct Pod {
     pub(crate) sidecar: Option<Sidecar>,
     /// Whether it is a gateway of Istio's.
     pub(crate) gateway: bool,
+    /// Whether its node's ztunnel stands before it.
+    pub(crate) ambient: bool,
+    /// Whether it is a controller of Ingresses.
+    pub(crate) controller: Option<Controller>,
+    /// Whether it uses the network of its node.
+    pub(crate) host_network: bool,
     /// The kind and name of what makes it anew.
     pub(crate) owner: (String, String),
     /// Whether it runs a kube-proxy, behind an agent or not, and as which DaemonSet's.
@@ -148,6 +160,16 @@ pub(crate) struct Pod {
 }
 
 impl Pod {
+    /// Whether it is a proxy of Istio's, a kube-proxy or an agent, or has a sidecar.
+    pub(crate) fn has_proxy(&self) -> bool {
+        self.gateway || self.sidecar.is_some() || self.proxy.is_some() || self.agent
+    }
+
+    /// Whether Istio enforces policies for it.
+    pub(crate) fn is_in_mesh(&self) -> bool {
+        self.gateway || self.sidecar.is_some() || self.ambient
+    }
+
     /// Whether it has all these labels.
     pub(crate) fn has(&self, wanted: &Labels) -> bool {
         wanted.iter().all(|(key, value)| self.labels.get(key) == Some(value))

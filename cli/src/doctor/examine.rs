@@ -1,10 +1,12 @@
 //! The checks: a pure function of the facts and the time. Each module looks at one topic and knows nothing of the others; what follows
 //! from what is the order of the codes.
 
+mod addresses;
 mod certificates;
 mod exposure;
 mod gateways;
 mod kube_proxy;
+mod lists;
 mod nodes;
 mod objects;
 mod policies;
@@ -23,6 +25,8 @@ use isp_plan::Key;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
+use self::stand_ins::StandIns;
+use self::ways::Ways;
 use super::cluster::{Cluster, Node, Service};
 use super::finding::{Code, Finding, Severity, Subject};
 use super::kinds::Kind;
@@ -39,7 +43,9 @@ pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) 
     services::check(&scene, &mut found);
     sidecars::check(&scene, &mut found);
     gateways::check(&scene, &mut found);
-    policies::check(&scene, &mut found);
+    let (ways, stand_ins) = (Ways::of(&scene), StandIns::of(cluster));
+    policies::check(&scene, &ways, &stand_ins, &mut found);
+    lists::check(&scene, &ways, &stand_ins, &mut found);
     exposure::check(&scene, &mut found);
     not_looked_at(&scene, &mut found);
     raise_causes(&mut found);

@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node as NodeObject, Pod as PodObject, Service as ServiceObject,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::{Ingress as IngressObject, NetworkPolicy as NetworkPolicyObject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use serde::Deserialize;
@@ -22,10 +23,16 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, Deployment, Node, Pod, Service, Webhook};
 use super::kinds::Kind;
+use super::lists::{Controller, ControllerSettings, Ingress, NetworkPolicy};
 use super::mesh::ProxyConfig;
+use super::policy::AuthorizationPolicy;
 use super::ranges::readable;
 
 const ISTIO_PROXY: &str = "istio-proxy";
+/// What Istio writes on a pod that its node's ztunnel stands before.
+const AMBIENT_ANNOTATION: &str = "ambient.istio.io/redirection";
+/// An `AuthorizationPolicy` that only logs.
+const DRY_RUN_ANNOTATION: &str = "istio.io/dry-run";
 
 impl Cluster {
     /// Takes in one object. The error says what of it cannot be read. Objects of other projects are not checked by the API server as its own
@@ -46,7 +53,9 @@ impl Cluster {
     fn take_foreign(&mut self, kind: Kind, object: Value) -> Result<(), serde_json::Error> {
         match kind {
             Kind::AuthorizationPolicy => {
-                let (key, spec) = of_istio(object)?;
+                let dry_run = object["metadata"]["annotations"][DRY_RUN_ANNOTATION] == "true";
+                let (key, mut spec): (Key, AuthorizationPolicy) = of_istio(object)?;
+                spec.dry_run = dry_run;
                 self.policies.insert(key, spec);
             }
             Kind::EnvoyFilter => {
@@ -108,6 +117,15 @@ impl Cluster {
                 }
             }
             Kind::Deployment => self.take_deployment(serde_json::from_value(object)?),
+            Kind::NetworkPolicy => {
+                let object: NetworkPolicyObject = serde_json::from_value(object)?;
+                let key = observe::key(&object.metadata);
+                self.network_policies.extend(NetworkPolicy::of(object).map(|policy| (key, policy)));
+            }
+            Kind::Ingress => {
+                let object: IngressObject = serde_json::from_value(object)?;
+                self.ingresses.insert(observe::key(&object.metadata), Ingress::of(&object));
+            }
             Kind::MutatingWebhookConfiguration => self.take_mutating(&serde_json::from_value(object)?),
             Kind::ValidatingWebhookConfiguration => self.take_validating(&serde_json::from_value(object)?),
             _ => {}
@@ -126,7 +144,7 @@ impl Cluster {
         }
     }
 
-    /// Of meshes and of kube-proxies; others are not kept.
+    /// Of meshes, of controllers of Ingresses and of kube-proxies; others are not kept.
     fn take_config_map(&mut self, object: ConfigMap) {
         let key = observe::key(&object.metadata);
         let mut files = object.data.unwrap_or_default();
@@ -139,6 +157,9 @@ impl Cluster {
                     self.unreadable.insert((Kind::ConfigMap, key.clone()), problem.to_string());
                 }
             }
+        }
+        if let Some(settings) = ControllerSettings::of(&files) {
+            self.controllers.insert(key.clone(), settings);
         }
         files.retain(|_, text| text.contains("KubeProxyConfiguration"));
         if !files.is_empty() {
@@ -207,7 +228,7 @@ fn node(object: &NodeObject) -> Node {
     }
 }
 
-/// A pod that matters and is not on its way out.
+/// A pod that is not on its way out.
 fn pod(object: &PodObject) -> Option<Pod> {
     let (metadata, spec) = (&object.metadata, object.spec.as_ref()?);
     let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -219,23 +240,28 @@ fn pod(object: &PodObject) -> Option<Pod> {
     let proxy = observe::pod(object).filter(|_| spec.containers.iter().any(runs_kube_proxy));
     let labels: Labels = metadata.labels.clone().unwrap_or_default();
     let agent = labels.get(NAME_LABEL).is_some_and(|name| name == AGENT_NAME);
-    if istio.is_none() && proxy.is_none() && !agent {
-        return None;
-    }
     let facts = observe::sidecar_pod(object);
     let gateway = istio.is_some_and(|proxy| proxy.args.iter().flatten().take(2).any(|word| word == "router"));
     let annotations = metadata.annotations.clone().unwrap_or_default();
-    Some(Pod {
+    let mut pod = Pod {
         settings: ProxyConfig::of(&annotations),
+        ambient: annotations.get(AMBIENT_ANNOTATION).is_some_and(|value| value == "enabled"),
         annotations,
         addresses: addresses(object),
         sidecar: Sidecar::of(object),
         gateway,
+        controller: Controller::of(object),
+        host_network: spec.host_network.unwrap_or(false),
         owner: facts.map_or_else(|| ("Pod".to_owned(), object.name_any()), |facts| facts.owner),
         proxy: observe::pod(object).filter(|_| proxy.is_some() || agent),
         agent,
         labels,
-    })
+    };
+    if !pod.has_proxy() {
+        // Of most pods only a few facts are looked at.
+        pod.annotations = Labels::new();
+    }
+    Some(pod)
 }
 
 fn addresses(object: &PodObject) -> Vec<IpAddr> {

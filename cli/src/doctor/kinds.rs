@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Deployment,
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
+    NetworkPolicy,
+    Ingress,
     AuthorizationPolicy,
     EnvoyFilter,
     /// Istio's own.
@@ -44,7 +46,7 @@ const ISTIO_NETWORKING: &[&str] = &["v1", "v1beta1", "v1alpha3"];
 const GATEWAY_API: &[&str] = &["v1", "v1beta1", "v1alpha2"];
 
 impl Kind {
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::IngressSourcePreserve,
         Self::IngressSourceNode,
         Self::Service,
@@ -57,6 +59,8 @@ impl Kind {
         Self::Deployment,
         Self::MutatingWebhookConfiguration,
         Self::ValidatingWebhookConfiguration,
+        Self::NetworkPolicy,
+        Self::Ingress,
         Self::AuthorizationPolicy,
         Self::EnvoyFilter,
         Self::IstioGateway,
@@ -97,6 +101,8 @@ impl Kind {
                 "ValidatingWebhookConfiguration",
                 "validatingwebhookconfigurations",
             ),
+            Self::NetworkPolicy => ("networking.k8s.io", V1, "NetworkPolicy", "networkpolicies"),
+            Self::Ingress => ("networking.k8s.io", V1, "Ingress", "ingresses"),
             Self::AuthorizationPolicy => {
                 ("security.istio.io", ISTIO_POLICY, "AuthorizationPolicy", "authorizationpolicies")
             }
@@ -167,6 +173,8 @@ impl Kind {
                     | Self::IngressSourceNode
                     | Self::MutatingWebhookConfiguration
                     | Self::ValidatingWebhookConfiguration
+                    | Self::NetworkPolicy
+                    | Self::Ingress
             )
     }
 

@@ -24,7 +24,7 @@ pub(super) async fn read(connection: &Connection) -> Result<Cluster, CommandErro
     Ok(cluster)
 }
 
-/// Those that kube-proxies mount and those that meshes are told by; there may be thousands of others.
+/// Those that kube-proxies mount and those that meshes and controllers of Ingresses are told by; there may be thousands of others.
 async fn config_maps(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     for wanted in [
         ListParams::default().fields("metadata.name=istio"),
@@ -47,7 +47,8 @@ fn mounted(cluster: &Cluster) -> BTreeSet<Key> {
         let volumes = proxies.and_then(|pod| pod.volumes.as_ref()).into_iter().flatten();
         volumes.filter_map(|volume| Some(Key::new(&*key.namespace, &*volume.config_map.as_ref()?.name)))
     });
-    volumes.collect()
+    let controllers = cluster.pods.values().filter_map(|pod| pod.controller.as_ref()?.settings.clone());
+    volumes.chain(controllers).collect()
 }
 
 async fn list(

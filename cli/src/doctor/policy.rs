@@ -19,6 +19,9 @@ pub(crate) struct AuthorizationPolicy {
     target_ref: Option<TargetRef>,
     target_refs: Vec<TargetRef>,
     rules: Vec<Rule>,
+    /// It only logs what it would do.
+    #[serde(skip)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -68,7 +71,8 @@ pub(crate) struct Use {
 }
 
 impl Use {
-    fn of(name: &'static str, field: Field, negated: bool, texts: &[String]) -> Option<Self> {
+    /// None if there is no entry.
+    pub(crate) fn of(name: &'static str, field: Field, negated: bool, texts: &[String]) -> Option<Self> {
         if texts.is_empty() {
             return None;
         }
@@ -82,6 +86,7 @@ impl Use {
 impl AuthorizationPolicy {
     pub(crate) fn action(&self) -> Action {
         match self.action.as_deref() {
+            _ if self.dry_run => Action::Audit,
             Some("DENY") => Action::Deny,
             Some("AUDIT") => Action::Audit,
             Some("CUSTOM") => Action::Custom,

@@ -51,7 +51,7 @@ fn summary(cluster: &Cluster, found: &[Finding]) -> String {
         number(cluster.objects.len(), Kind::IngressSourcePreserve.as_str()),
         number(cluster.services.len(), "Service"),
         number(cluster.nodes.len(), "node"),
-        number(cluster.pods.len(), "proxy pod"),
+        number(cluster.pods.values().filter(|pod| pod.has_proxy()).count(), "proxy pod"),
     );
     let of = |severity: Severity, word: &str| {
         let length = found.iter().filter(|finding| finding.severity == severity).count();

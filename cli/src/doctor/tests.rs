@@ -3,6 +3,7 @@
 mod asked;
 mod faults;
 mod large;
+mod lists;
 mod untouched;
 mod world;
 

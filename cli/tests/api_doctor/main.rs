@@ -35,7 +35,7 @@ async fn doctor(config: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
 /// As the manual says.
 async fn take_dump(control_plane: &ControlPlane) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let core = "isp,isn,services,endpointslices,nodes,namespaces,pods,daemonsets,deployments";
+    let core = "isp,isn,services,endpointslices,nodes,namespaces,pods,daemonsets,deployments,networkpolicies,ingresses";
     for (name, arguments) in [
         ("core.yaml", &["get", core, "-A", "-o", "yaml"][..]),
         ("kube-proxy.json", &["get", "configmap", "-n", "kube-system", "kube-proxy", "-o", "json"]),
@@ -153,6 +153,7 @@ async fn the_rights_of_the_manual_suffice(control_plane: &ControlPlane) {
         list("", &core),
         list("apps", &["daemonsets", "deployments"]),
         list("discovery.k8s.io", &["endpointslices"]),
+        list("networking.k8s.io", &["networkpolicies", "ingresses"]),
         list("admissionregistration.k8s.io", &webhooks),
     ]);
     grant(control_plane, "reader", rules).await;

@@ -78,6 +78,7 @@ pub(super) async fn a_policy_that_may_not_be_listed_is_a_warning(control_plane: 
         list("", &["services", "nodes", "namespaces", "pods", "configmaps"]),
         list("apps", &["daemonsets", "deployments"]),
         list("discovery.k8s.io", &["endpointslices"]),
+        list("networking.k8s.io", &["networkpolicies", "ingresses"]),
         list(
             "admissionregistration.k8s.io",
             &["validatingwebhookconfigurations", "mutatingwebhookconfigurations"]

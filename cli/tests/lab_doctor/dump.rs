@@ -6,7 +6,7 @@ use isp_lab::Lab;
 use serde_json::Value;
 
 const FILES: [(&str, &str); 5] = [
-    ("core", "services,endpointslices,nodes,namespaces,daemonsets,deployments"),
+    ("core", "services,endpointslices,nodes,namespaces,daemonsets,deployments,networkpolicies,ingresses"),
     ("pods", "pods"),
     ("settings", "configmaps"),
     ("webhooks", "mutatingwebhookconfigurations,validatingwebhookconfigurations"),

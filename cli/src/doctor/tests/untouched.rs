@@ -6,31 +6,11 @@ use isp_api::IngressSourcePreserve;
 use isp_plan::Key;
 use serde_json::{Value, json};
 
-use super::world::{World, lines};
+use super::world::{World, bare, codes, expect, lines, policy, with};
 use crate::doctor::finding::{Code, Finding, Severity};
 
 const GATEWAY: &str = "istio-ingressgateway";
 const OUTSIDE: &str = "203.0.113.0/24";
-
-/// Without any policy.
-fn bare() -> World {
-    let mut world = World::of("untouched");
-    world.remove("AuthorizationPolicy", "");
-    world
-}
-
-fn with(namespace: &str, spec: &Value) -> World {
-    let mut world = bare();
-    world.add(policy(namespace, spec));
-    world
-}
-
-fn policy(namespace: &str, spec: &Value) -> Value {
-    json!({
-        "apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy",
-        "metadata": {"name": "by-address", "namespace": namespace}, "spec": spec,
-    })
-}
 
 /// A policy of one source.
 fn one(action: &str, source: &Value) -> Value {
@@ -41,19 +21,6 @@ fn at_gateway(action: &str, source: &Value) -> World {
     let mut spec = one(action, source);
     spec["selector"] = json!({"matchLabels": {"istio": "ingressgateway"}});
     with("istio-system", &spec)
-}
-
-fn codes(found: &[Finding]) -> Vec<Code> {
-    found.iter().map(|finding| finding.code).collect()
-}
-
-/// What is said beside that some Services lose the address.
-#[track_caller]
-fn expect(world: &World, expected: &[Code]) -> Vec<Finding> {
-    let mut found = world.examine(None);
-    assert_eq!(found.pop().map(|last| last.code), Some(Code::AddressLost));
-    assert_eq!(codes(&found), expected, "{}", lines(&found));
-    found
 }
 
 fn mesh(world: &mut World, settings: &str) {
