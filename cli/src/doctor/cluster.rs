@@ -1,6 +1,7 @@
 //! The facts that are examined, wherever they come from: each is the small part of an object that a check looks at.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::IpAddr;
 
 use isp_api::sidecar::{Labels, Sidecar};
@@ -53,9 +54,32 @@ pub(crate) struct Cluster {
     /// Which kinds were looked at. Of any other, that there is none says nothing.
     pub(crate) looked_at: BTreeSet<Kind>,
     /// Which could not be looked at, and why.
-    pub(crate) not_looked_at: BTreeMap<Kind, String>,
+    pub(crate) not_looked_at: BTreeMap<Kind, Missing>,
     /// Objects that cannot be read, and why.
     pub(crate) unreadable: BTreeMap<(Kind, Key), String>,
+}
+
+/// Why a kind was not looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Forbidden,
+    /// The API server has failed.
+    Failed(String),
+    /// Every cluster has some, and the dump has none.
+    NotInDump,
+    /// The dump has none, and the cluster may have none.
+    PerhapsNotInDump,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forbidden => f.write_str("the right to list them is missing"),
+            Self::Failed(said) => write!(f, "the API server answered: {said}"),
+            Self::NotInDump => f.write_str("the dump has none"),
+            Self::PerhapsNotInDump => f.write_str("the dump has none, and there are proxies of Istio's"),
+        }
+    }
 }
 
 impl Cluster {

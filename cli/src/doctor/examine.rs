@@ -6,6 +6,7 @@ mod certificates;
 mod exposure;
 mod gateways;
 mod kube_proxy;
+mod leftovers;
 mod lists;
 mod nodes;
 mod objects;
@@ -27,7 +28,7 @@ use kube::ResourceExt;
 
 use self::stand_ins::StandIns;
 use self::ways::Ways;
-use super::cluster::{Cluster, Node, Service};
+use super::cluster::{Cluster, Missing, Node, Service};
 use super::finding::{Code, Finding, Severity, Subject};
 use super::kinds::Kind;
 use super::selection::PodIndex;
@@ -38,6 +39,7 @@ pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) 
     let mut found = Vec::new();
     programs::check(&scene, &mut found);
     objects::check(&scene, &mut found);
+    leftovers::check(&scene, &mut found);
     kube_proxy::check(&scene, &mut found);
     nodes::check(&scene, &mut found);
     services::check(&scene, &mut found);
@@ -204,25 +206,20 @@ impl<'a> Object<'a> {
 fn not_looked_at(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     const UNKNOWN: &str =
         "What depends on them was not checked, so that nothing was found there says nothing.";
-    let graded = |finding: Finding, kind: Kind| {
-        if kind.is_essential() { finding.graded(Severity::Warning) } else { finding }
-    };
+    let graded =
+        |finding: Finding, grave: bool| if grave { finding.graded(Severity::Warning) } else { finding };
     for (kind, why) in &scene.cluster.not_looked_at {
         let line = format!("{} were not looked at: {why}", kind.resource());
         let finding = Finding::new(Code::NotLookedAt, Subject::new("Kind", kind.as_str()), line);
-        found.push(graded(finding.because(UNKNOWN).do_this(look(*kind)), *kind));
+        let grave = kind.is_essential() && *why != Missing::PerhapsNotInDump;
+        found.push(graded(finding.because(UNKNOWN).do_this(look(*kind)), grave));
     }
     for ((kind, key), why) in &scene.cluster.unreadable {
-        let finding = Finding::new(
-            Code::NotLookedAt,
-            Subject::new(kind.as_str(), key),
-            format!("it cannot be read: {why}"),
-        );
+        let subject = Subject::new(kind.as_str(), key);
+        let finding = Finding::new(Code::NotLookedAt, subject, format!("it cannot be read: {why}"));
         let get = format!("kubectl get {} -n {} {} -o yaml", kind.resource(), key.namespace, key.name);
-        found.push(graded(
-            finding.because("It was left out, and Istio may not understand it either.").do_this(get),
-            *kind,
-        ));
+        let finding = finding.because("It was left out, and Istio may not understand it either.");
+        found.push(graded(finding.do_this(get), kind.is_essential()));
     }
 }
 

@@ -87,6 +87,7 @@ codes! {
     PolicyRangeUnreadable = "ISP707", Error;
     PolicyOpen = "ISP701", Error;
     PolicyClosed = "ISP702", Error;
+    LeftBehind = "ISP209", Warning;
     Paused = "ISP206", Warning;
     BundleEndsSoon = "ISP108", Warning;
     NotPreserved = "ISP307", Warning;

@@ -8,7 +8,7 @@ use isp_plan::Key;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Missing};
 use super::kinds::Kind;
 use crate::connection::Connection;
 use crate::error::CommandError;
@@ -63,10 +63,17 @@ async fn list(
             Err(Failure::Api(kube::Error::Api(status))) if status.code == 404 => {}
             Err(Failure::Api(kube::Error::Api(status)))
                 if status.code == 403 && !is_served(connection, &resource).await => {}
+            // One kind that cannot be listed, as where a conversion webhook is down, does not keep the others from being judged.
             Err(Failure::Api(kube::Error::Api(status)))
-                if status.code == 403 && kind != Kind::IngressSourcePreserve =>
+                if status.code != 401 && kind != Kind::IngressSourcePreserve =>
             {
-                cluster.not_looked_at.insert(kind, "the right to list them is missing".to_owned());
+                let missing = match status.code {
+                    403 => Missing::Forbidden,
+                    _ => Missing::Failed(status.message.clone()),
+                };
+                cluster.not_looked_at.insert(kind, missing);
+                // What has been read of it before is not all.
+                cluster.looked_at.remove(&kind);
                 return Ok(());
             }
             Err(Failure::Api(error)) => return Err(connection.problem("list", &kind.resource(), error)),

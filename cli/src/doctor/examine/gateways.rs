@@ -10,6 +10,16 @@ use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::judgement::Front;
 use crate::doctor::mesh::{Mesh, Reach};
 
+/// Settings of Envoy's by which it believes a header about the client.
+const HEADER_SETTINGS: [&str; 6] = [
+    "xff_num_trusted_hops",
+    "xffNumTrustedHops",
+    "use_remote_address",
+    "useRemoteAddress",
+    "original_ip_detection_extensions",
+    "originalIpDetectionExtensions",
+];
+
 pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     for (key, _, object) in scene.exposed() {
         // Where nobody has asked for the address it is as somebody has set it up; a policy that goes wrong by it makes it graver.
@@ -67,7 +77,7 @@ pub(super) fn front(cluster: &Cluster, key: &Key, pod: &Pod) -> Front {
 fn trusted_proxies(cluster: &Cluster, key: &Key, pod: &Pod) -> Option<(Option<u32>, String)> {
     let set = Mesh::of(cluster, pod).trusted_proxies(pod);
     let set = set.map(|setting| (Some(setting.value), setting.by.to_owned()));
-    set.or_else(|| Some((None, filter(cluster, key, pod, &["xff_num_trusted_hops", "xffNumTrustedHops"])?)))
+    set.or_else(|| Some((None, filter(cluster, key, pod, &HEADER_SETTINGS)?)))
 }
 
 fn proxy_protocol(cluster: &Cluster, key: &Key, pod: &Pod) -> Option<String> {

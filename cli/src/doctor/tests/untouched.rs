@@ -325,6 +325,18 @@ fn what_was_not_looked_at_is_a_warning_where_no_policy_can_be_judged_without_it(
 }
 
 #[test]
+fn a_dump_of_a_mesh_without_policies_may_have_been_taken_without_them() {
+    let mut world = World::of("untouched");
+    world.remove("AuthorizationPolicy", "");
+    let found = expect(&world, &[Code::NotLookedAt]);
+    assert_eq!(found[0].severity, Severity::Note);
+    // Without a mesh there is none to be missed.
+    world.remove("Pod", "istio-ingressgateway");
+    world.remove("Pod", "cart");
+    expect(&world, &[]);
+}
+
+#[test]
 fn a_bypass_is_told_hop_by_hop_and_with_an_object_to_apply() {
     let found = World::of("untouched").examine(None);
     let bypass = &found[0];

@@ -101,10 +101,13 @@ pub(super) fn lines(found: &[Finding]) -> String {
     found.iter().map(line).collect()
 }
 
-/// Without any policy.
+/// Untouched, and no policy goes by addresses.
 pub(super) fn bare() -> World {
     let mut world = World::of("untouched");
     world.remove("AuthorizationPolicy", "");
+    let mut policy = policy("shop", &json!({"rules": [{"from": [{"source": {"namespaces": ["shop"]}}]}]}));
+    policy["metadata"]["name"] = json!("by-namespace");
+    world.add(policy);
     world
 }
 
