@@ -26,10 +26,10 @@ Examples:
   kubectl isp doctor --service istio-system/istio-ingressgateway
   kubectl isp doctor -o json | jq -r '.[].code'
 
-  kubectl get isp,isn,services,endpointslices,nodes,namespaces,pods,daemonsets,deployments -A -o yaml > dump/core.yaml
+  kubectl get isp,isn,services,endpointslices,nodes,namespaces,pods,daemonsets,deployments,networkpolicies,ingresses -A -o yaml > dump/core.yaml
   kubectl get configmap -n kube-system kube-proxy -o yaml > dump/kube-proxy.yaml
   kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > dump/webhooks.yaml
-  kubectl get authorizationpolicies,envoyfilters -A -o yaml > dump/istio.yaml
+  kubectl get authorizationpolicies,envoyfilters,virtualservices,gateways.networking.istio.io -A -o yaml > dump/istio.yaml
   kubectl get configmaps -A -l istio.io/rev -o yaml > dump/mesh.yaml
   kubectl isp doctor --from-dir dump
 

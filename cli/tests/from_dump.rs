@@ -50,15 +50,77 @@ fn changed(file: &str, from: &str, to: &str) -> tempfile::TempDir {
 
 const GATEWAY: &str = "istio-system/istio-ingressgateway";
 
-#[test]
-fn where_nothing_is_wrong_that_is_all() {
-    for name in ["healthy", "untouched"] {
-        let told = doctor(&dump(name), &[]);
-        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{}", told.stdout);
-        assert!(told.stdout.starts_with("nothing found; looked at "), "{}", told.stdout);
-        assert_eq!(doctor(&dump(name), &["-o", "json"]).stdout, "[]\n");
-        assert_eq!(doctor(&dump(name), &["-o", "yaml"]).stdout, "[]\n");
+/// A dump without one of its files.
+fn without(name: &str, file: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(dump(name)).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap() != file {
+            std::fs::copy(&path, directory.path().join(path.file_name().unwrap())).unwrap();
+        }
     }
+    directory
+}
+
+#[test]
+fn where_nothing_is_wrong_the_services_that_lose_the_address_are_counted() {
+    let without_policies = without("untouched", "istio.yaml");
+    for (path, counted) in [
+        (dump("healthy"), "1 of 2 exposed Services loses the client's source IP: plain/echo\n"),
+        (
+            without_policies.path().to_owned(),
+            "2 of 2 exposed Services lose the client's source IP: istio-system/istio-ingressgateway, plain/echo\n",
+        ),
+    ] {
+        let told = doctor(&path, &[]);
+        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{}", told.stdout);
+        assert!(told.stdout.contains(&format!("note ISP315  Cluster: {counted}")), "{}", told.stdout);
+    }
+}
+
+#[test]
+fn where_there_is_nothing_to_say_that_is_all() {
+    let kept = |text: String| text.replace("externalTrafficPolicy: Cluster", "externalTrafficPolicy: Local");
+    let directory = without("healthy", "core.yaml");
+    let core = std::fs::read_to_string(dump("healthy").join("core.yaml")).unwrap();
+    std::fs::write(directory.path().join("core.yaml"), kept(core)).unwrap();
+    let told = doctor(directory.path(), &[]);
+    assert_eq!(told.code, Some(0));
+    assert_eq!(
+        told.stdout,
+        "nothing found; looked at 1 IngressSourcePreserve, 7 Services (2 exposed), 3 nodes, 5 proxy pods\n"
+    );
+    assert_eq!(doctor(directory.path(), &["-o", "json"]).stdout, "[]\n");
+    assert_eq!(doctor(directory.path(), &["-o", "yaml"]).stdout, "[]\n");
+}
+
+#[test]
+fn a_deny_that_fails_open_on_a_cluster_that_nobody_has_touched_is_an_error() {
+    let told = doctor(&dump("untouched"), &[]);
+    assert_eq!((told.code, told.stderr.as_str()), (Some(2), ""));
+    assert!(
+        told.stdout.starts_with("error ISP701  AuthorizationPolicy shop/clients: DENY fails open: "),
+        "{}",
+        told.stdout
+    );
+    for part in [
+        "\n  path       Service istio-system/istio-ingressgateway, ",
+        "(SNAT)\n",
+        "\n             kubectl apply -f istio-ingressgateway.yaml",
+    ] {
+        assert!(told.stdout.contains(part), "{part:?}: {}", told.stdout);
+    }
+}
+
+#[test]
+fn a_dump_without_pods_does_not_pass_for_one_without_faults() {
+    let told = doctor(without("untouched", "pods.yaml").path(), &[]);
+    assert_eq!(told.code, Some(2), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("warning ISP901  Kind Pod: pods were not looked at: the dump has none"),
+        "{}",
+        told.stdout
+    );
 }
 
 #[test]

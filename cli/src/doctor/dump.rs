@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Missing, Pod};
 use super::kinds::Kind;
 use crate::error::CommandError;
 
@@ -135,7 +135,11 @@ impl Dump {
     fn end(mut self) -> (Cluster, Timestamp) {
         let missing = Kind::ALL.into_iter().filter(|kind| kind.is_everywhere());
         for kind in missing.filter(|kind| !self.cluster.looked_at.contains(kind)) {
-            self.cluster.not_looked_at.insert(kind, "the dump has none".to_owned());
+            self.cluster.not_looked_at.insert(kind, Missing::NotInDump);
+        }
+        let policies = Kind::AuthorizationPolicy;
+        if !self.cluster.knows(policies) && self.cluster.pods.values().any(Pod::is_in_mesh) {
+            self.cluster.not_looked_at.insert(policies, Missing::PerhapsNotInDump);
         }
         (self.cluster, self.latest.unwrap_or_else(Timestamp::now))
     }

@@ -1,16 +1,23 @@
 //! The checks: a pure function of the facts and the time. Each module looks at one topic and knows nothing of the others; what follows
 //! from what is the order of the codes.
 
+mod addresses;
 mod certificates;
+mod exposure;
 mod gateways;
 mod kube_proxy;
+mod leftovers;
+mod lists;
 mod nodes;
 mod objects;
 mod policies;
 mod programs;
+mod remedies;
 mod service_settings;
 mod services;
 mod sidecars;
+mod stand_ins;
+mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +26,12 @@ use isp_plan::Key;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::cluster::{Cluster, Node, Service};
+use self::stand_ins::StandIns;
+use self::ways::Ways;
+use super::cluster::{Cluster, Missing, Node, Service};
 use super::finding::{Code, Finding, Severity, Subject};
 use super::kinds::Kind;
+use super::selection::PodIndex;
 
 /// Everything that is to be said about a cluster, or about what bears on one Service.
 pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) -> Vec<Finding> {
@@ -29,12 +39,16 @@ pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) 
     let mut found = Vec::new();
     programs::check(&scene, &mut found);
     objects::check(&scene, &mut found);
+    leftovers::check(&scene, &mut found);
     kube_proxy::check(&scene, &mut found);
     nodes::check(&scene, &mut found);
     services::check(&scene, &mut found);
     sidecars::check(&scene, &mut found);
     gateways::check(&scene, &mut found);
-    policies::check(&scene, &mut found);
+    let (ways, stand_ins) = (Ways::of(&scene), StandIns::of(cluster));
+    policies::check(&scene, &ways, &stand_ins, &mut found);
+    lists::check(&scene, &ways, &stand_ins, &mut found);
+    exposure::check(&scene, &mut found);
     not_looked_at(&scene, &mut found);
     raise_causes(&mut found);
     found.sort_by(|a, b| {
@@ -63,10 +77,15 @@ fn raise_causes(found: &mut [Finding]) {
 struct Scene<'a> {
     cluster: &'a Cluster,
     now: Timestamp,
+    /// The one Service that is asked about.
+    asked: Option<&'a Key>,
     /// The objects that are asked about: all, or those that claim the one Service.
     objects: Vec<Object<'a>>,
-    /// The Services that are asked about, and the object that each belongs to.
+    /// The Services that are preserved, or the one that is asked about, and the object that each belongs to.
     services: BTreeMap<&'a Key, Option<usize>>,
+    pods: PodIndex<'a>,
+    /// Exposed Services beside them: nobody has asked for anything, and still policies may depend on them.
+    others: BTreeSet<&'a Key>,
 }
 
 /// An object, with what it selects.
@@ -96,11 +115,15 @@ impl<'a> Scene<'a> {
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| !object.going) {
             services.extend(object.services.iter().map(|key| (*key, Some(place))));
         }
+        let mut others = BTreeSet::new();
         if let Some(asked) = asked {
             services.retain(|key, _| *key == asked);
             services.entry(asked).or_insert(None);
+        } else {
+            let exposed = cluster.services.iter().filter(|(_, service)| service.facts.exposed);
+            others.extend(exposed.map(|(key, _)| key).filter(|key| !services.contains_key(*key)));
         }
-        Self { cluster, now, objects, services }
+        Self { cluster, now, asked, objects, services, others, pods: PodIndex::of_cluster(cluster) }
     }
 
     /// Objects that are not on their way out.
@@ -108,12 +131,28 @@ impl<'a> Scene<'a> {
         self.objects.iter().filter(|object| !object.going)
     }
 
-    /// The Services that are asked about and exist, with the object that each belongs to.
+    /// The Services that are preserved or asked about, and exist, with the object that each belongs to.
     fn services(&self) -> impl Iterator<Item = (&'a Key, &'a Service, Option<&Object<'a>>)> {
         self.services.iter().filter_map(|(key, place)| {
             let object = place.and_then(|place| self.objects.get(place));
             Some((*key, self.cluster.services.get(*key)?, object))
         })
+    }
+
+    /// All Services by which clients outside come in, in the order of their names.
+    fn exposed(&self) -> impl Iterator<Item = (&'a Key, &'a Service, Option<&Object<'a>>)> {
+        let mut keys: Vec<&'a Key> = self.services.keys().chain(&self.others).copied().collect();
+        keys.sort_unstable();
+        let found = keys.into_iter().filter_map(|key| Some((key, self.service(key)?)));
+        found
+            .map(|(key, (service, object))| (key, service, object))
+            .filter(|(_, service, _)| service.facts.exposed)
+    }
+
+    /// A Service that exists, with the object that it belongs to.
+    fn service(&self, key: &Key) -> Option<(&'a Service, Option<&Object<'a>>)> {
+        let object = self.services.get(key).copied().flatten().and_then(|place| self.objects.get(place));
+        Some((self.cluster.services.get(key)?, object))
     }
 
     /// Whether there is anything that kube-proxy has to do right.
@@ -163,24 +202,24 @@ impl<'a> Object<'a> {
     }
 }
 
-/// What the answer leaves out. Where there is nothing to look after, nothing is left out.
+/// What the answer leaves out.
 fn not_looked_at(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    if !scene.is_concerned() {
-        return;
-    }
+    const UNKNOWN: &str =
+        "What depends on them was not checked, so that nothing was found there says nothing.";
+    let graded =
+        |finding: Finding, grave: bool| if grave { finding.graded(Severity::Warning) } else { finding };
     for (kind, why) in &scene.cluster.not_looked_at {
-        let finding = Finding::new(
-            Code::NotLookedAt,
-            Subject::new("Kind", kind.as_str()),
-            format!("{} were not looked at: {why}", kind.resource()),
-        );
-        found.push(
-            finding
-                .because(
-                    "What depends on them was not checked, so that nothing was found there says nothing.",
-                )
-                .do_this(look(*kind)),
-        );
+        let line = format!("{} were not looked at: {why}", kind.resource());
+        let finding = Finding::new(Code::NotLookedAt, Subject::new("Kind", kind.as_str()), line);
+        let grave = kind.is_essential() && *why != Missing::PerhapsNotInDump;
+        found.push(graded(finding.because(UNKNOWN).do_this(look(*kind)), grave));
+    }
+    for ((kind, key), why) in &scene.cluster.unreadable {
+        let subject = Subject::new(kind.as_str(), key);
+        let finding = Finding::new(Code::NotLookedAt, subject, format!("it cannot be read: {why}"));
+        let get = format!("kubectl get {} -n {} {} -o yaml", kind.resource(), key.namespace, key.name);
+        let finding = finding.because("It was left out, and Istio may not understand it either.");
+        found.push(graded(finding.do_this(get), kind.is_essential()));
     }
 }
 

@@ -83,14 +83,16 @@ codes! {
     AnnotationLies = "ISP601", Error;
     TrustedProxies = "ISP703", Warning;
     ProxyProtocol = "ISP704", Note;
+    IpModeProxy = "ISP310", Warning;
+    PolicyRangeUnreadable = "ISP707", Error;
     PolicyOpen = "ISP701", Error;
     PolicyClosed = "ISP702", Error;
+    LeftBehind = "ISP209", Warning;
     Paused = "ISP206", Warning;
     BundleEndsSoon = "ISP108", Warning;
     NotPreserved = "ISP307", Warning;
     IngressNodeWithoutEndpoint = "ISP308", Warning;
     NoExternalAddress = "ISP309", Warning;
-    IpModeProxy = "ISP310", Warning;
     SourceRangesOpen = "ISP311", Warning;
     SourceRangesNodesOnly = "ISP312", Warning;
     NoHealthCheckPort = "ISP313", Warning;
@@ -107,7 +109,9 @@ codes! {
     SidecarHides = "ISP605", Note;
     PolicyMisled = "ISP705", Note;
     PolicyUnknown = "ISP706", Note;
+    PolicyNotEnforced = "ISP708", Note;
     NotLookedAt = "ISP901", Note;
+    AddressLost = "ISP315", Note;
 }
 
 impl Serialize for Code {
@@ -124,6 +128,11 @@ impl Subject {
     /// `Service web/frontend`, `Node work-1`.
     pub(crate) fn new(kind: &str, name: impl fmt::Display) -> Self {
         Self(format!("{kind} {name}"))
+    }
+
+    /// Everything together.
+    pub(crate) fn cluster() -> Self {
+        Self("Cluster".to_owned())
     }
 }
 
@@ -143,6 +152,9 @@ pub(crate) struct Finding {
     pub(crate) line: String,
     /// Why it matters.
     pub(crate) reason: String,
+    /// How it comes about, hop by hop on a client's way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) path: Vec<String>,
     /// What to do, one step or command each.
     pub(crate) remedy: Vec<String>,
     /// What it follows from, if that has been found, too.
@@ -159,6 +171,7 @@ impl Finding {
             subject,
             line: line.into(),
             reason: String::new(),
+            path: Vec::new(),
             remedy: Vec::new(),
             follows: Vec::new(),
         }
@@ -167,6 +180,12 @@ impl Finding {
     #[must_use]
     pub(crate) fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = reason.into();
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn along(mut self, path: Vec<String>) -> Self {
+        self.path = path;
         self
     }
 

@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node as NodeObject, Pod as PodObject, Service as ServiceObject,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::{Ingress as IngressObject, NetworkPolicy as NetworkPolicyObject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use serde::Deserialize;
@@ -22,14 +23,67 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, Deployment, Node, Pod, Service, Webhook};
 use super::kinds::Kind;
+use super::lists::{Controller, ControllerSettings, Ingress, NetworkPolicy};
+use super::mesh::ProxyConfig;
+use super::policy::AuthorizationPolicy;
 use super::ranges::readable;
 
 const ISTIO_PROXY: &str = "istio-proxy";
+/// What Istio writes on a pod that its node's ztunnel stands before.
+const AMBIENT_ANNOTATION: &str = "ambient.istio.io/redirection";
+/// An `AuthorizationPolicy` that only logs.
+const DRY_RUN_ANNOTATION: &str = "istio.io/dry-run";
 
 impl Cluster {
-    /// Takes in one object. The error says what of it cannot be read.
+    /// Takes in one object. The error says what of it cannot be read. Objects of other projects are not checked by the API server as its own
+    /// are: one that cannot be read is remembered, and the others are judged.
     pub(crate) fn take(&mut self, kind: Kind, object: Value) -> Result<(), serde_json::Error> {
         self.looked_at.insert(kind);
+        if !kind.is_foreign() {
+            return self.take_known(kind, object);
+        }
+        let name = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let key = Key::new(name("namespace"), name("name"));
+        if let Err(problem) = self.take_foreign(kind, object) {
+            self.unreadable.insert((kind, key), problem.to_string());
+        }
+        Ok(())
+    }
+
+    fn take_foreign(&mut self, kind: Kind, object: Value) -> Result<(), serde_json::Error> {
+        match kind {
+            Kind::AuthorizationPolicy => {
+                let dry_run = object["metadata"]["annotations"][DRY_RUN_ANNOTATION] == "true";
+                let (key, mut spec): (Key, AuthorizationPolicy) = of_istio(object)?;
+                spec.dry_run = dry_run;
+                self.policies.insert(key, spec);
+            }
+            Kind::EnvoyFilter => {
+                let (key, spec) = of_istio(object)?;
+                self.filters.insert(key, spec);
+            }
+            Kind::IstioGateway => {
+                let (key, spec) = of_istio(object)?;
+                self.routes.istio_gateways.insert(key, spec);
+            }
+            Kind::VirtualService => {
+                let (key, spec) = of_istio(object)?;
+                self.routes.virtual_services.insert(key, spec);
+            }
+            Kind::Gateway => {
+                let (key, spec) = of_istio(object)?;
+                self.routes.gateways.insert(key, spec);
+            }
+            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute => {
+                let (key, spec) = of_istio(object)?;
+                self.routes.of_gateway_api.insert((kind, key), spec);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_known(&mut self, kind: Kind, object: Value) -> Result<(), serde_json::Error> {
         match kind {
             Kind::IngressSourcePreserve => self.objects.push(serde_json::from_value(object)?),
             Kind::IngressSourceNode => {
@@ -66,33 +120,51 @@ impl Cluster {
                 }
             }
             Kind::Deployment => self.take_deployment(serde_json::from_value(object)?),
+            Kind::NetworkPolicy => {
+                let object: NetworkPolicyObject = serde_json::from_value(object)?;
+                let key = observe::key(&object.metadata);
+                self.network_policies.extend(NetworkPolicy::of(object).map(|policy| (key, policy)));
+            }
+            Kind::Ingress => {
+                let object: IngressObject = serde_json::from_value(object)?;
+                self.ingresses.insert(observe::key(&object.metadata), Ingress::of(&object));
+            }
             Kind::MutatingWebhookConfiguration => self.take_mutating(&serde_json::from_value(object)?),
             Kind::ValidatingWebhookConfiguration => self.take_validating(&serde_json::from_value(object)?),
-            Kind::AuthorizationPolicy => {
-                let (key, spec) = of_istio(object)?;
-                self.policies.insert(key, spec);
-            }
-            Kind::EnvoyFilter => {
-                let (key, spec) = of_istio(object)?;
-                self.filters.insert(key, spec);
-            }
+            _ => {}
         }
         Ok(())
     }
 
     fn take_endpoints(&mut self, object: &EndpointSlice) {
         let Some((service, ready)) = observe::endpoint_slice(object) else { return };
+        let addresses = object.endpoints.iter().flatten().filter_map(|endpoint| endpoint.addresses.first());
+        let addresses = addresses.filter_map(|address| address.parse::<IpAddr>().ok());
+        self.backends.entry(service.clone()).or_default().extend(addresses);
         let known = self.endpoints.entry(service).or_default();
         for (node, count) in ready {
             *known.entry(node).or_default() += count;
         }
     }
 
-    /// Others than those of kube-proxies and meshes are nobody's business here.
+    /// Of meshes, of controllers of Ingresses and of kube-proxies; others are not kept.
     fn take_config_map(&mut self, object: ConfigMap) {
         let key = observe::key(&object.metadata);
         let mut files = object.data.unwrap_or_default();
-        files.retain(|name, text| name == "mesh" || text.contains("KubeProxyConfiguration"));
+        if let Some(text) = files.remove("mesh") {
+            match serde_yaml::from_str(&text) {
+                Ok(mesh) => {
+                    self.meshes.insert(key.clone(), mesh);
+                }
+                Err(problem) => {
+                    self.unreadable.insert((Kind::ConfigMap, key.clone()), problem.to_string());
+                }
+            }
+        }
+        if let Some(settings) = ControllerSettings::of(&files) {
+            self.controllers.insert(key.clone(), settings);
+        }
+        files.retain(|_, text| text.contains("KubeProxyConfiguration"));
         if !files.is_empty() {
             self.config_maps.insert(key, files);
         }
@@ -144,20 +216,22 @@ fn service(object: ServiceObject) -> Service {
 fn node(object: &NodeObject) -> Node {
     let facts = observe::node(object);
     let status = object.status.as_ref();
-    let addresses = status.and_then(|status| status.addresses.as_ref()).into_iter().flatten();
+    let addresses = || status.and_then(|status| status.addresses.as_ref()).into_iter().flatten();
+    let internal = addresses().filter(|address| address.type_ == "InternalIP");
     let spec = object.spec.as_ref();
     let ranges = spec.and_then(|spec| spec.pod_cidrs.as_ref()).into_iter().flatten();
     let failed = object.annotations().get(FAILURE_ANNOTATION);
     Node {
         labels: facts.labels,
         ready: facts.ready,
-        addresses: addresses.filter_map(|address| address.address.parse().ok()).collect(),
+        addresses: addresses().filter_map(|address| address.address.parse().ok()).collect(),
+        internal: internal.filter_map(|address| address.address.parse().ok()).collect(),
         pod_ranges: readable(ranges),
         failure: failed.map(|text| facts.failure.map_or_else(|| text.clone(), |failure| failure.reason)),
     }
 }
 
-/// A pod that matters and is not on its way out.
+/// A pod that is not on its way out.
 fn pod(object: &PodObject) -> Option<Pod> {
     let (metadata, spec) = (&object.metadata, object.spec.as_ref()?);
     let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -169,21 +243,28 @@ fn pod(object: &PodObject) -> Option<Pod> {
     let proxy = observe::pod(object).filter(|_| spec.containers.iter().any(runs_kube_proxy));
     let labels: Labels = metadata.labels.clone().unwrap_or_default();
     let agent = labels.get(NAME_LABEL).is_some_and(|name| name == AGENT_NAME);
-    if istio.is_none() && proxy.is_none() && !agent {
-        return None;
-    }
     let facts = observe::sidecar_pod(object);
     let gateway = istio.is_some_and(|proxy| proxy.args.iter().flatten().take(2).any(|word| word == "router"));
-    Some(Pod {
-        annotations: metadata.annotations.clone().unwrap_or_default(),
+    let annotations = metadata.annotations.clone().unwrap_or_default();
+    let mut pod = Pod {
+        settings: ProxyConfig::of(&annotations),
+        ambient: annotations.get(AMBIENT_ANNOTATION).is_some_and(|value| value == "enabled"),
+        annotations,
         addresses: addresses(object),
         sidecar: Sidecar::of(object),
         gateway,
+        controller: Controller::of(object),
+        host_network: spec.host_network.unwrap_or(false),
         owner: facts.map_or_else(|| ("Pod".to_owned(), object.name_any()), |facts| facts.owner),
         proxy: observe::pod(object).filter(|_| proxy.is_some() || agent),
         agent,
         labels,
-    })
+    };
+    if !pod.has_proxy() {
+        // Of most pods only a few facts are looked at.
+        pod.annotations = Labels::new();
+    }
+    Some(pod)
 }
 
 fn addresses(object: &PodObject) -> Vec<IpAddr> {

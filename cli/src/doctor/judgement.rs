@@ -3,22 +3,33 @@
 //!
 //! | enforced at | field | is the client's when |
 //! |---|---|---|
-//! | gateway behind a network load balancer | peer, and remote | externalTrafficPolicy is Local |
+//! | gateway behind a network load balancer | peer, and remote | the source IP is kept on the way to the gateway |
 //! | gateway behind a proxy for HTTP, `numTrustedProxies` set | remote | always |
 //! | gateway behind a TCP balancer with PROXY protocol | remote | always |
 //! | sidecar behind a gateway | remote, the rightmost X-Forwarded-For | the gateway writes the client's there |
 //! | sidecar behind a gateway | peer | never, it is the gateway |
-//! | sidecar exposed by a Service | peer | externalTrafficPolicy is Local |
+//! | sidecar exposed by a Service | peer | the source IP is kept on the way to the pod |
 //! | sidecar exposed by a Service | remote | never, the client writes the header |
 //!
-//! Where it is not the client's, the condition no longer tells clients apart: it is always true, or always false. What that does
-//! follows from the action.
+//! The source IP is kept when `externalTrafficPolicy` is Local and the load balancer passes packets on ([`Arrival`]). Where the
+//! address is not the client's, a condition no longer tells clients apart: it is always true, or always false. The action decides
+//! whether that is an outage or a bypass.
 
 #[cfg(test)]
 mod tests;
 
+/// Whose source IP a connection has when it reaches a pod of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Arrival {
+    Client,
+    /// A load balancer's that opens connections of its own.
+    Balancer,
+    /// A node's: kube-proxy has masqueraded.
+    Node,
+}
+
 /// How connections come to where the policy is enforced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// At a gateway.
     Gateway(Front),
@@ -29,7 +40,7 @@ pub(crate) enum Place {
 }
 
 /// What stands before a gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Front {
     /// Something that passes packets on.
     Network,
@@ -57,13 +68,36 @@ pub(crate) enum Action {
     Custom,
 }
 
+impl Action {
+    /// As a policy has it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "ALLOW",
+            Self::Deny => "DENY",
+            Self::Audit => "AUDIT",
+            Self::Custom => "CUSTOM",
+        }
+    }
+}
+
+/// How many of the addresses that stand in for the client are in the ranges of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Within {
+    All,
+    Some,
+    None,
+}
+
 /// A condition on the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
+    pub(crate) seen: Seen,
     /// It holds for addresses that are not in the ranges.
     pub(crate) negated: bool,
-    /// Whether the ranges hold the address that is seen in the client's place, where it is known.
-    pub(crate) holds_stand_in: bool,
+    /// The addresses that are seen in the client's place, as far as they are known.
+    pub(crate) stand_ins: Within,
+    /// The ranges are the cluster's own: no client outside has an address in them.
+    pub(crate) insiders: bool,
 }
 
 /// Whose address is compared.
@@ -89,9 +123,9 @@ pub(crate) enum Verdict {
     Open,
 }
 
-/// Whose address a field has at a place. `local`: whether the Service on the way has externalTrafficPolicy Local.
-pub(crate) fn seen(place: Place, field: Field, local: bool) -> Seen {
-    let if_local = if local { Seen::Client } else { Seen::StandIn };
+/// Whose address a field has at a place.
+pub(crate) fn seen(place: Place, field: Field, arrival: Arrival) -> Seen {
+    let if_kept = if arrival == Arrival::Client { Seen::Client } else { Seen::StandIn };
     match (place, field) {
         (
             Place::Gateway(Front::TrustedProxies | Front::ProxyProtocol)
@@ -99,7 +133,7 @@ pub(crate) fn seen(place: Place, field: Field, local: bool) -> Seen {
             Field::Remote,
         ) => Seen::Client,
         (Place::Gateway(Front::Network) | Place::Exposed, Field::Peer)
-        | (Place::Gateway(Front::Network) | Place::BehindGateway(Front::Network), Field::Remote) => if_local,
+        | (Place::Gateway(Front::Network) | Place::BehindGateway(Front::Network), Field::Remote) => if_kept,
         (Place::Exposed, Field::Remote) => Seen::Claimed,
         // The gateway appends the proxy before it, and not whom that proxy names.
         (Place::BehindGateway(Front::TrustedProxies), Field::Remote)
@@ -107,17 +141,84 @@ pub(crate) fn seen(place: Place, field: Field, local: bool) -> Seen {
     }
 }
 
-/// What becomes of the answer of a policy with this condition.
-pub(crate) fn judge(action: Action, condition: Condition, seen: Seen) -> Verdict {
-    let always_true = condition.holds_stand_in != condition.negated;
-    match (seen, action, always_true) {
-        (Seen::Client, ..) => Verdict::Right,
+/// What the data plane makes of one condition, whoever the client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// It depends on the client, as it should.
+    Right,
+    True,
+    False,
+    /// It depends on the node that a client happens to come through.
+    Varies,
+    /// It depends on what the client claims.
+    Claimed,
+}
+
+impl Condition {
+    fn answer(self) -> Answer {
+        match (self.seen, self.stand_ins) {
+            // No client outside is in the ranges.
+            (Seen::Client, _) if self.insiders && !self.negated => Answer::False,
+            (Seen::Client, _) => Answer::Right,
+            (Seen::Claimed, _) => Answer::Claimed,
+            (Seen::StandIn, Within::Some) => Answer::Varies,
+            (Seen::StandIn, within) if (within == Within::All) == self.negated => Answer::False,
+            (Seen::StandIn, _) if self.insiders && self.negated => Answer::Right,
+            (Seen::StandIn, _) => Answer::True,
+        }
+    }
+
+    /// Whether no client outside is meant to meet it.
+    fn excludes_clients(self) -> bool {
+        self.insiders && !self.negated
+    }
+}
+
+/// How conditions that must all hold go wrong together.
+enum Wrong {
+    /// They never hold, for clients that should meet them.
+    NeverHold,
+    /// They hold for clients that should not meet them.
+    Hold,
+    /// Either, depending on the node or on the client's claim.
+    Either,
+}
+
+fn wrong(conditions: &[Condition], action: Action) -> Option<Wrong> {
+    let has = |wanted: Answer| conditions.iter().any(|condition| condition.answer() == wanted);
+    if conditions.iter().any(|condition| condition.excludes_clients()) {
+        // A client who may choose does not choose to be denied.
+        let avoided = action == Action::Deny && has(Answer::Claimed);
+        return (!has(Answer::False) && !avoided).then_some(Wrong::Hold);
+    }
+    let varies = |condition: &Condition| {
+        // Where all clients are meant to meet it, only those go wrong who do not.
+        condition.answer() == Answer::Varies && !condition.insiders
+    };
+    let claimed = |condition: &Condition| {
+        condition.answer() == Answer::Claimed && !(condition.insiders && action == Action::Allow)
+    };
+    if has(Answer::False) {
+        Some(Wrong::NeverHold)
+    } else if conditions.iter().any(|condition| claimed(condition) || varies(condition)) {
+        Some(Wrong::Either)
+    } else if has(Answer::Varies) {
+        Some(if has(Answer::True) { Wrong::Either } else { Wrong::NeverHold })
+    } else {
+        has(Answer::True).then_some(Wrong::Hold)
+    }
+}
+
+/// What becomes of the answer of a policy, for one set of conditions that must all hold. Where clients may go wrong in both ways,
+/// it is told as open.
+pub(crate) fn judge(action: Action, conditions: &[Condition]) -> Verdict {
+    match (wrong(conditions, action), action) {
+        (None, _) => Verdict::Right,
         // An authorizer that everybody is put to decides by itself.
-        (_, Action::Audit, _) | (Seen::StandIn, Action::Custom, true) => Verdict::Misled,
-        // One who may choose the address chooses the one that helps.
-        (Seen::Claimed, ..)
-        | (Seen::StandIn, Action::Allow, true)
-        | (Seen::StandIn, Action::Deny | Action::Custom, false) => Verdict::Open,
-        (Seen::StandIn, Action::Allow, false) | (Seen::StandIn, Action::Deny, true) => Verdict::Closed,
+        (Some(_), Action::Audit) | (Some(Wrong::Hold), Action::Custom) => Verdict::Misled,
+        (Some(Wrong::Either), _)
+        | (Some(Wrong::Hold), Action::Allow)
+        | (Some(Wrong::NeverHold), Action::Deny | Action::Custom) => Verdict::Open,
+        (Some(Wrong::NeverHold), Action::Allow) | (Some(Wrong::Hold), Action::Deny) => Verdict::Closed,
     }
 }

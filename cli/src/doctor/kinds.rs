@@ -17,8 +17,19 @@ pub(crate) enum Kind {
     Deployment,
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
+    NetworkPolicy,
+    Ingress,
     AuthorizationPolicy,
     EnvoyFilter,
+    /// Istio's own.
+    IstioGateway,
+    VirtualService,
+    /// The Gateway API's.
+    Gateway,
+    HttpRoute,
+    GrpcRoute,
+    TlsRoute,
+    TcpRoute,
 }
 
 /// How a kind is found.
@@ -31,9 +42,11 @@ struct Names {
 }
 
 const ISTIO_POLICY: &[&str] = &["v1", "v1beta1"];
+const ISTIO_NETWORKING: &[&str] = &["v1", "v1beta1", "v1alpha3"];
+const GATEWAY_API: &[&str] = &["v1", "v1beta1", "v1alpha2"];
 
 impl Kind {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::IngressSourcePreserve,
         Self::IngressSourceNode,
         Self::Service,
@@ -46,8 +59,17 @@ impl Kind {
         Self::Deployment,
         Self::MutatingWebhookConfiguration,
         Self::ValidatingWebhookConfiguration,
+        Self::NetworkPolicy,
+        Self::Ingress,
         Self::AuthorizationPolicy,
         Self::EnvoyFilter,
+        Self::IstioGateway,
+        Self::VirtualService,
+        Self::Gateway,
+        Self::HttpRoute,
+        Self::GrpcRoute,
+        Self::TlsRoute,
+        Self::TcpRoute,
     ];
 
     fn names(self) -> Names {
@@ -79,10 +101,21 @@ impl Kind {
                 "ValidatingWebhookConfiguration",
                 "validatingwebhookconfigurations",
             ),
+            Self::NetworkPolicy => ("networking.k8s.io", V1, "NetworkPolicy", "networkpolicies"),
+            Self::Ingress => ("networking.k8s.io", V1, "Ingress", "ingresses"),
             Self::AuthorizationPolicy => {
                 ("security.istio.io", ISTIO_POLICY, "AuthorizationPolicy", "authorizationpolicies")
             }
             Self::EnvoyFilter => ("networking.istio.io", &["v1alpha3"][..], "EnvoyFilter", "envoyfilters"),
+            Self::IstioGateway => ("networking.istio.io", ISTIO_NETWORKING, "Gateway", "gateways"),
+            Self::VirtualService => {
+                ("networking.istio.io", ISTIO_NETWORKING, "VirtualService", "virtualservices")
+            }
+            Self::Gateway => ("gateway.networking.k8s.io", GATEWAY_API, "Gateway", "gateways"),
+            Self::HttpRoute => ("gateway.networking.k8s.io", GATEWAY_API, "HTTPRoute", "httproutes"),
+            Self::GrpcRoute => ("gateway.networking.k8s.io", GATEWAY_API, "GRPCRoute", "grpcroutes"),
+            Self::TlsRoute => ("gateway.networking.k8s.io", GATEWAY_API, "TLSRoute", "tlsroutes"),
+            Self::TcpRoute => ("gateway.networking.k8s.io", GATEWAY_API, "TCPRoute", "tcproutes"),
         };
         Names { group, versions, kind, plural }
     }
@@ -105,10 +138,6 @@ impl Kind {
         versions.iter().map(resource)
     }
 
-    pub(crate) fn group(self) -> &'static str {
-        self.names().group
-    }
-
     pub(crate) fn as_str(self) -> &'static str {
         self.names().kind
     }
@@ -119,16 +148,38 @@ impl Kind {
         if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
     }
 
+    /// Whether another project defines it.
+    pub(crate) fn is_foreign(self) -> bool {
+        matches!(
+            self,
+            Self::AuthorizationPolicy
+                | Self::EnvoyFilter
+                | Self::IstioGateway
+                | Self::VirtualService
+                | Self::Gateway
+                | Self::HttpRoute
+                | Self::GrpcRoute
+                | Self::TlsRoute
+                | Self::TcpRoute
+        )
+    }
+
     /// Whether every cluster has some of it, so that a dump without any was taken without it.
     pub(crate) fn is_everywhere(self) -> bool {
-        !matches!(
-            self,
-            Self::IngressSourcePreserve
-                | Self::IngressSourceNode
-                | Self::MutatingWebhookConfiguration
-                | Self::ValidatingWebhookConfiguration
-                | Self::AuthorizationPolicy
-                | Self::EnvoyFilter
-        )
+        !self.is_foreign()
+            && !matches!(
+                self,
+                Self::IngressSourcePreserve
+                    | Self::IngressSourceNode
+                    | Self::MutatingWebhookConfiguration
+                    | Self::ValidatingWebhookConfiguration
+                    | Self::NetworkPolicy
+                    | Self::Ingress
+            )
+    }
+
+    /// Whether no policy can be judged without it.
+    pub(crate) fn is_essential(self) -> bool {
+        matches!(self, Self::Service | Self::Pod | Self::AuthorizationPolicy)
     }
 }

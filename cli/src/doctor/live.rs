@@ -8,7 +8,7 @@ use isp_plan::Key;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Missing};
 use super::kinds::Kind;
 use crate::connection::Connection;
 use crate::error::CommandError;
@@ -24,7 +24,7 @@ pub(super) async fn read(connection: &Connection) -> Result<Cluster, CommandErro
     Ok(cluster)
 }
 
-/// Those that kube-proxies mount and those that meshes are told by; there may be thousands of others.
+/// Those that kube-proxies mount and those that meshes and controllers of Ingresses are told by; there may be thousands of others.
 async fn config_maps(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     for wanted in [
         ListParams::default().fields("metadata.name=istio"),
@@ -47,7 +47,8 @@ fn mounted(cluster: &Cluster) -> BTreeSet<Key> {
         let volumes = proxies.and_then(|pod| pod.volumes.as_ref()).into_iter().flatten();
         volumes.filter_map(|volume| Some(Key::new(&*key.namespace, &*volume.config_map.as_ref()?.name)))
     });
-    volumes.collect()
+    let controllers = cluster.pods.values().filter_map(|pod| pod.controller.as_ref()?.settings.clone());
+    volumes.chain(controllers).collect()
 }
 
 async fn list(
@@ -61,11 +62,18 @@ async fn list(
             Ok(()) => break,
             Err(Failure::Api(kube::Error::Api(status))) if status.code == 404 => {}
             Err(Failure::Api(kube::Error::Api(status)))
-                if status.code == 403 && !is_served(connection, kind).await => {}
+                if status.code == 403 && !is_served(connection, &resource).await => {}
+            // One kind that cannot be listed, as where a conversion webhook is down, does not keep the others from being judged.
             Err(Failure::Api(kube::Error::Api(status)))
-                if status.code == 403 && kind != Kind::IngressSourcePreserve =>
+                if status.code != 401 && kind != Kind::IngressSourcePreserve =>
             {
-                cluster.not_looked_at.insert(kind, "the right to list them is missing".to_owned());
+                let missing = match status.code {
+                    403 => Missing::Forbidden,
+                    _ => Missing::Failed(status.message.clone()),
+                };
+                cluster.not_looked_at.insert(kind, missing);
+                // What has been read of it before is not all.
+                cluster.looked_at.remove(&kind);
                 return Ok(());
             }
             Err(Failure::Api(error)) => return Err(connection.problem("list", &kind.resource(), error)),
@@ -77,10 +85,15 @@ async fn list(
 }
 
 /// Whether the cluster has such a kind at all: rights are asked for before that is known.
-async fn is_served(connection: &Connection, kind: Kind) -> bool {
-    let groups = connection.client.list_api_groups().await;
-    kind.group().is_empty()
-        || groups.map_or(true, |served| served.groups.iter().any(|group| group.name == kind.group()))
+async fn is_served(connection: &Connection, resource: &ApiResource) -> bool {
+    if resource.group.is_empty() {
+        return true;
+    }
+    match connection.client.list_api_group_resources(&resource.api_version).await {
+        Ok(served) => served.resources.iter().any(|known| known.name == resource.plural),
+        Err(kube::Error::Api(status)) if status.code == 404 => false,
+        Err(_) => true,
+    }
 }
 
 enum Failure {

@@ -1,4 +1,4 @@
-//! What Istio is told: for the whole mesh, for one pod, by policies, by patches of Envoy's configuration. Only what bears on addresses.
+//! Istio's settings that bear on addresses: of the whole mesh, of one pod, and by patches of Envoy's configuration.
 
 use isp_api::names::INTERCEPTION_MODE_ANNOTATION;
 use isp_api::sidecar::{Labels, PROXY_CONFIG_ANNOTATION, REVISION_LABEL};
@@ -21,7 +21,7 @@ pub(crate) struct Mesh {
 /// The settings of a proxy.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct ProxyConfig {
+pub(crate) struct ProxyConfig {
     interception_mode: Option<String>,
     gateway_topology: Topology,
 }
@@ -44,6 +44,14 @@ pub(crate) struct Setting<T> {
 const BY_MESH: &str = "meshConfig.defaultConfig";
 const BY_POD: &str = "the pod's annotation proxy.istio.io/config";
 
+impl ProxyConfig {
+    /// What a pod itself says.
+    pub(crate) fn of(annotations: &Labels) -> Self {
+        let text = annotations.get(PROXY_CONFIG_ANNOTATION);
+        text.and_then(|text| serde_yaml::from_str(text).ok()).unwrap_or_default()
+    }
+}
+
 impl Mesh {
     /// The mesh that a pod belongs to, by its revision.
     pub(crate) fn of(cluster: &Cluster, pod: &Pod) -> Self {
@@ -55,15 +63,8 @@ impl Mesh {
         Self::named(cluster, &name).or_else(|| Self::named(cluster, "istio")).unwrap_or_default()
     }
 
-    /// The one that is there by default.
-    pub(crate) fn default_one(cluster: &Cluster) -> Self {
-        Self::named(cluster, "istio").unwrap_or_default()
-    }
-
     fn named(cluster: &Cluster, name: &str) -> Option<Self> {
-        let (_, files) =
-            cluster.config_maps.iter().find(|(key, files)| key.name == name && files.contains_key("mesh"))?;
-        serde_yaml::from_str(files.get("mesh")?).ok()
+        cluster.meshes.iter().find(|(key, _)| key.name == name).map(|(_, mesh)| mesh.clone())
     }
 
     pub(crate) fn root_namespace(&self) -> &str {
@@ -78,7 +79,7 @@ impl Mesh {
                 by: "the pod's annotation sidecar.istio.io/interceptionMode",
             };
         }
-        let own = own_config(&pod.annotations).interception_mode;
+        let own = pod.settings.interception_mode.clone();
         match (own, self.default_config.interception_mode.clone()) {
             (Some(value), _) => Setting { value, by: BY_POD },
             (None, Some(value)) => Setting { value, by: BY_MESH },
@@ -88,7 +89,7 @@ impl Mesh {
 
     /// How many proxies before a gateway are believed.
     pub(crate) fn trusted_proxies(&self, pod: &Pod) -> Option<Setting<u32>> {
-        let own = own_config(&pod.annotations).gateway_topology.num_trusted_proxies;
+        let own = pod.settings.gateway_topology.num_trusted_proxies;
         let mesh = self.default_config.gateway_topology.num_trusted_proxies;
         let setting = match own {
             Some(value) => Setting { value, by: BY_POD },
@@ -99,18 +100,13 @@ impl Mesh {
 
     /// What makes a gateway expect the PROXY protocol.
     pub(crate) fn proxy_protocol(&self, pod: &Pod) -> Option<&'static str> {
-        let own = own_config(&pod.annotations).gateway_topology.proxy_protocol;
+        let own = &pod.settings.gateway_topology.proxy_protocol;
         match (own, &self.default_config.gateway_topology.proxy_protocol) {
             (Some(_), _) => Some(BY_POD),
             (None, Some(_)) => Some(BY_MESH),
             (None, None) => None,
         }
     }
-}
-
-fn own_config(annotations: &Labels) -> ProxyConfig {
-    let text = annotations.get(PROXY_CONFIG_ANNOTATION);
-    text.and_then(|text| serde_yaml::from_str(text).ok()).unwrap_or_default()
 }
 
 /// Whom a policy or a patch is about.
@@ -127,48 +123,6 @@ pub(crate) struct Selector {
 pub(crate) struct TargetRef {
     pub(crate) kind: String,
     pub(crate) name: String,
-}
-
-/// Who may come in.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct AuthorizationPolicy {
-    pub(crate) action: Option<String>,
-    pub(crate) selector: Option<Selector>,
-    pub(crate) target_ref: Option<TargetRef>,
-    pub(crate) target_refs: Vec<TargetRef>,
-    pub(crate) rules: Vec<Rule>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Rule {
-    pub(crate) from: Vec<From>,
-    pub(crate) when: Vec<When>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct From {
-    pub(crate) source: Source,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[allow(clippy::struct_field_names, reason = "Istio calls them so")]
-pub(crate) struct Source {
-    pub(crate) ip_blocks: Vec<String>,
-    pub(crate) not_ip_blocks: Vec<String>,
-    pub(crate) remote_ip_blocks: Vec<String>,
-    pub(crate) not_remote_ip_blocks: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct When {
-    pub(crate) key: String,
-    pub(crate) values: Vec<String>,
-    pub(crate) not_values: Vec<String>,
 }
 
 /// A patch of Envoy's configuration.
@@ -196,13 +150,14 @@ fn mentions(value: &Value, word: &str) -> bool {
     }
 }
 
-const GATEWAY_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
+pub(crate) const GATEWAY_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 const GATEWAY_CLASS_LABEL: &str = "gateway.networking.k8s.io/gateway-class-name";
 
 /// Whom something of a namespace is about.
 pub(crate) struct Reach<'a> {
     pub(crate) namespace: &'a str,
-    pub(crate) root: &'a str,
+    /// Whether the namespace speaks for the whole mesh.
+    pub(crate) of_mesh: bool,
     pub(crate) selector: Option<&'a Selector>,
     pub(crate) targets: Vec<&'a TargetRef>,
 }
@@ -210,18 +165,17 @@ pub(crate) struct Reach<'a> {
 impl Reach<'_> {
     /// Whether a pod of a namespace is meant.
     pub(crate) fn meets(&self, namespace: &str, pod: &Pod) -> bool {
-        let of_mesh = self.namespace == self.root;
         if !self.targets.is_empty() {
             return self.targets.iter().any(|target| {
                 let is = |label: &str| pod.labels.get(label) == Some(&target.name);
                 match target.kind.as_str() {
                     "Gateway" => namespace == self.namespace && is(GATEWAY_LABEL),
-                    "GatewayClass" => of_mesh && is(GATEWAY_CLASS_LABEL),
+                    "GatewayClass" => self.of_mesh && is(GATEWAY_CLASS_LABEL),
                     _ => false,
                 }
             });
         }
-        (of_mesh || namespace == self.namespace)
+        (self.of_mesh || namespace == self.namespace)
             && self.selector.is_none_or(|selector| pod.has(&selector.match_labels))
     }
 }

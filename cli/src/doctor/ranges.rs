@@ -61,6 +61,25 @@ impl Range {
         self.prefix == 0
     }
 
+    pub(crate) fn is_v4(self) -> bool {
+        self.v4
+    }
+
+    /// Whether it lies in what is used inside of networks, and not between them.
+    pub(crate) fn is_private(self) -> bool {
+        const PRIVATE: [&str; 8] = [
+            "10.0.0.0/8",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "100.64.0.0/10",
+            "169.254.0.0/16",
+            "127.0.0.0/8",
+            "fc00::/7",
+            "fe80::/10",
+        ];
+        PRIVATE.iter().filter_map(|text| text.parse::<Self>().ok()).any(|private| private.holds(self))
+    }
+
     /// Whether it is no larger than what a rack or a subnet of machines is usually given.
     pub(crate) fn is_small(self) -> bool {
         self.prefix >= if self.v4 { 24 } else { 64 }

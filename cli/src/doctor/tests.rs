@@ -2,6 +2,9 @@
 
 mod asked;
 mod faults;
+mod large;
+mod lists;
+mod untouched;
 mod world;
 
 use std::collections::BTreeSet;

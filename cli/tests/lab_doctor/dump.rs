@@ -6,11 +6,11 @@ use isp_lab::Lab;
 use serde_json::Value;
 
 const FILES: [(&str, &str); 5] = [
-    ("core", "services,endpointslices,nodes,namespaces,daemonsets,deployments"),
+    ("core", "services,endpointslices,nodes,namespaces,daemonsets,deployments,networkpolicies,ingresses"),
     ("pods", "pods"),
     ("settings", "configmaps"),
     ("webhooks", "mutatingwebhookconfigurations,validatingwebhookconfigurations"),
-    ("istio", "authorizationpolicies,envoyfilters"),
+    ("istio", "authorizationpolicies,envoyfilters,virtualservices,gateways.networking.istio.io"),
 ];
 const OURS: (&str, &str) = ("sourcepreserve", "ingresssourcepreserves,ingresssourcenodes");
 

@@ -6,26 +6,37 @@ use isp_plan::Key;
 
 use super::Scene;
 use crate::doctor::cluster::{Cluster, Pod};
-use crate::doctor::finding::{Code, Finding, Subject};
+use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::judgement::Front;
 use crate::doctor::mesh::{Mesh, Reach};
 
+/// Settings of Envoy's by which it believes a header about the client.
+const HEADER_SETTINGS: [&str; 6] = [
+    "xff_num_trusted_hops",
+    "xffNumTrustedHops",
+    "use_remote_address",
+    "useRemoteAddress",
+    "original_ip_detection_extensions",
+    "originalIpDetectionExtensions",
+];
+
 pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    for (key, service, _) in scene.services() {
-        if !service.facts.exposed {
-            continue;
-        }
+    for (key, _, object) in scene.exposed() {
+        // Where nobody has asked for the address it is as somebody has set it up; a policy that goes wrong by it makes it graver.
+        let graded = |finding: Finding| {
+            if object.is_none() && scene.asked.is_none() { finding.graded(Severity::Note) } else { finding }
+        };
         let mut said = BTreeSet::new();
-        for (pod_key, pod) in scene.cluster.pods_of(key).filter(|(_, pod)| pod.gateway) {
+        for (pod_key, pod) in scene.pods.of(key).into_iter().filter(|(_, pod)| pod.gateway) {
             if let Some((number, by)) = trusted_proxies(scene.cluster, pod_key, pod)
                 && said.insert(by.clone())
             {
-                found.push(believes_headers(key, number, &by));
+                found.push(graded(believes_headers(key, number, &by)));
             }
             if let Some(by) = proxy_protocol(scene.cluster, pod_key, pod)
                 && said.insert(by.clone())
             {
-                found.push(expects_protocol(key, &by));
+                found.push(graded(expects_protocol(key, &by)));
             }
         }
     }
@@ -66,7 +77,7 @@ pub(super) fn front(cluster: &Cluster, key: &Key, pod: &Pod) -> Front {
 fn trusted_proxies(cluster: &Cluster, key: &Key, pod: &Pod) -> Option<(Option<u32>, String)> {
     let set = Mesh::of(cluster, pod).trusted_proxies(pod);
     let set = set.map(|setting| (Some(setting.value), setting.by.to_owned()));
-    set.or_else(|| Some((None, filter(cluster, key, pod, &["xff_num_trusted_hops", "xffNumTrustedHops"])?)))
+    set.or_else(|| Some((None, filter(cluster, key, pod, &HEADER_SETTINGS)?)))
 }
 
 fn proxy_protocol(cluster: &Cluster, key: &Key, pod: &Pod) -> Option<String> {
@@ -76,15 +87,14 @@ fn proxy_protocol(cluster: &Cluster, key: &Key, pod: &Pod) -> Option<String> {
 
 /// The patch of Envoy's configuration that mentions one of these for a pod.
 fn filter(cluster: &Cluster, key: &Key, pod: &Pod, words: &[&str]) -> Option<String> {
-    let mesh = Mesh::of(cluster, pod);
     let found = cluster.filters.iter().find(|(own, filter)| {
         let reach = Reach {
             namespace: &own.namespace,
-            root: mesh.root_namespace(),
+            of_mesh: cluster.is_root(&own.namespace),
             selector: filter.workload_selector.as_ref(),
             targets: filter.target_refs.iter().collect(),
         };
-        reach.meets(&key.namespace, pod) && words.iter().any(|word| filter.mentions(word))
+        words.iter().any(|word| filter.mentions(word)) && reach.meets(&key.namespace, pod)
     });
     found.map(|(own, _)| format!("EnvoyFilter {own}"))
 }

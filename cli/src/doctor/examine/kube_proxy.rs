@@ -18,12 +18,13 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
         return;
     }
     let Some((key, set)) = find(scene, found) else { return };
+    let subject = Subject::new("DaemonSet", key);
     let Some(settings) =
         set.object.spec.template.spec.as_ref().and_then(|pod| settings(scene.cluster, key, pod))
     else {
+        found.extend(scene.cluster.knows(Kind::ConfigMap).then(|| unreadable(subject)));
         return;
     };
-    let subject = Subject::new("DaemonSet", key);
     let edit = format!(
         "kubectl edit configmap -n {} kube-proxy   # then restart it, it reads its settings when it starts",
         key.namespace
@@ -37,6 +38,12 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
         );
     }
     local_detection(scene, &settings, &subject, &edit, found);
+}
+
+fn unreadable(subject: Subject) -> Finding {
+    Finding::new(Code::NotLookedAt, subject, "its settings were not found, or cannot be read")
+        .because("Its mode, its clusterCIDR and masqueradeAll were not checked. They are read from the ConfigMap that holds the file of --config.")
+        .do_this("kubectl get configmap -n kube-system kube-proxy -o yaml   # or add it to the dump")
 }
 
 /// The one that the operator would take; what hinders it is an object's trouble, if there is one.

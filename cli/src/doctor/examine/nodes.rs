@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use isp_api::conditions::find;
+use isp_api::names::condition::READY;
 use isp_api::names::{FAILURE_ANNOTATION, NAME_LABEL};
 use isp_api::preserve::Phase;
 use isp_api::view::View;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 use super::{Object, Scene};
@@ -18,12 +21,16 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     for object in scene.standing().filter(|object| !object.ingress_nodes.is_empty()) {
         ingress_nodes(scene, object, found);
         for (name, node) in &scene.cluster.nodes {
-            if object.ingress_nodes.contains(name.as_str()) || !is_due(object, node) {
-                continue;
-            }
             let here = Here { scene, object, name, node };
+            let problem = if object.ingress_nodes.contains(name.as_str()) {
+                here.hides()
+            } else if is_due(object, node) {
+                here.problem()
+            } else {
+                None
+            };
             // Objects share nodes; what is wrong with the node itself is said once.
-            if let Some(finding) = here.problem()
+            if let Some(finding) = problem
                 && said.insert((name, finding.code, finding.line.clone()))
             {
                 found.push(finding);
@@ -101,6 +108,21 @@ impl Here<'_, '_> {
         self.agent().or_else(|| self.report())
     }
 
+    /// An ingress node whose agent still shows it less than everything: it became one, and has not followed.
+    fn hides(&self) -> Option<Finding> {
+        self.agents().next()?;
+        let report = self.scene.cluster.reports.get(self.name)?.status.as_ref()?;
+        let uid = self.object.written.uid().unwrap_or_default();
+        let view = report.views.iter().find(|view| view.uid == uid && view.view != View::Full)?;
+        let line =
+            format!("it is an ingress node of {}, and its agent shows it {:?}", self.object.name, view.view);
+        Some(
+            self.found(Code::AgentBehind, line)
+                .because("The node does not answer the external addresses, although clients are sent there.")
+                .do_this(format!("kubectl isp explain-node {}", self.name)),
+        )
+    }
+
     fn agent(&self) -> Option<Finding> {
         if !self.scene.cluster.knows(Kind::Pod) {
             return None;
@@ -169,7 +191,9 @@ impl Here<'_, '_> {
             Some(view) if view.generation == generation && view.programmed == Some(false) => {
                 (Code::NotProgrammed, lag(Some(view), generation)?)
             }
-            Some(view) if view.generation == generation && view.view == wanted => return None,
+            Some(view) if view.generation == generation && view.view == wanted => {
+                return self.complaint(&report.conditions);
+            }
             Some(view) if view.generation == generation => {
                 (Code::AgentBehind, format!("sees {:?}, and not {wanted:?}", view.view))
             }
@@ -180,6 +204,19 @@ impl Here<'_, '_> {
                 .because("The node works with what it saw before: it may still answer the external addresses itself, or lack what it should see.")
                 .do_this(explain)
                 .do_this(logs),
+        )
+    }
+}
+
+impl Here<'_, '_> {
+    /// What the agent says itself, where nothing else says it.
+    fn complaint(&self, conditions: &[Condition]) -> Option<Finding> {
+        let said = find(conditions, READY).filter(|said| said.status != "True")?;
+        Some(
+            self.found(Code::AgentNotReady, format!("its agent says that it is not ready: {}", said.message))
+                .because("The node may work with rules that are not the current ones.")
+                .do_this(format!("kubectl get isn {} -o yaml", self.name))
+                .do_this(format!("kubectl isp explain-node {}", self.name)),
         )
     }
 }

@@ -6,9 +6,10 @@ use isp_api::preserve::{ConflictPolicy, Phase};
 use isp_api::validate::{NodeIdentity, ServiceIdentity, conflicts};
 use isp_plan::ownership::{Declared, label_declared, policy_declared};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::SignedDuration;
 
 use super::{Object, Scene};
-use crate::doctor::finding::{Code, Finding, Subject};
+use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::kinds::Kind;
 use crate::status::is_ready;
 
@@ -18,7 +19,7 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
         let before = found.len();
         observed(object, found);
         if object.going {
-            being_deleted(object, found);
+            being_deleted(scene, object, found);
             continue;
         }
         targets(scene, object, found);
@@ -52,9 +53,19 @@ fn observed(object: &Object<'_>, found: &mut Vec<Finding>) {
     );
 }
 
-fn being_deleted(object: &Object<'_>, found: &mut Vec<Finding>) {
+/// Putting everything back takes minutes, also where a thousand nodes are handed back in waves.
+const LONG: SignedDuration = SignedDuration::from_hours(1);
+
+fn being_deleted(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
+    let since = object.written.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    let long = since.filter(|since| scene.now.duration_since(*since) > LONG);
+    let (line, severity) = match long {
+        Some(since) => (format!("it is being deleted since {since}"), Severity::Warning),
+        None => ("it is being deleted".to_owned(), Severity::Note),
+    };
     found.push(
-        Finding::new(Code::BeingDeleted, object.subject(), "it is being deleted")
+        Finding::new(Code::BeingDeleted, object.subject(), line)
+            .graded(severity)
             .because("The operator puts back what the object changed, in a safe order, before it lets the object go.")
             .do_this(format!("kubectl isp status {}   # how far it has come", object.name))
             .do_this("kubectl apply -k manifests/cleanup   # only where the operator is gone for good"),

@@ -3,7 +3,7 @@
 use isp_plan::Key;
 
 use super::Scene;
-use crate::doctor::cluster::Service;
+use crate::doctor::cluster::{Service, is_proxy};
 use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::ranges::Range;
 
@@ -27,7 +27,7 @@ fn balancer(key: &Key, service: &Service, found: &mut Vec<Finding>) {
                 .do_this(format!("kubectl describe service -n {namespace} {name}   # what the controller of load balancers says")),
         );
     }
-    let proxied = service.ingress.iter().find(|ingress| ingress.ip_mode.as_deref() == Some("Proxy"));
+    let proxied = service.ingress.iter().find(|ingress| is_proxy(ingress));
     if let Some(ip) = proxied.and_then(|ingress| ingress.ip.as_ref()) {
         found.push(
             Finding::new(Code::IpModeProxy, subject(key), format!("its address {ip} has ipMode Proxy"))
@@ -58,13 +58,12 @@ fn balancer(key: &Key, service: &Service, found: &mut Vec<Finding>) {
     }
 }
 
-fn source_ranges(scene: &Scene<'_>, key: &Key, service: &Service, found: &mut Vec<Finding>) {
+/// The list of who is let in, wherever it stands. kube-proxy compares it before it masquerades, so that the policy has no say in it.
+pub(super) fn check_ranges(key: &Key, service: &Service, found: &mut Vec<Finding>) -> Option<Vec<Range>> {
     let texts: Vec<&String> = service.spec.load_balancer_source_ranges.iter().flatten().collect();
     if texts.is_empty() {
-        return;
+        return None;
     }
-    let edit =
-        format!("kubectl edit service -n {} {}   # spec.loadBalancerSourceRanges", key.namespace, key.name);
     let mut ranges: Vec<Range> = Vec::new();
     for text in &texts {
         match text.trim().parse() {
@@ -73,9 +72,9 @@ fn source_ranges(scene: &Scene<'_>, key: &Key, service: &Service, found: &mut Ve
                 found.push(
                     Finding::new(Code::SourceRangeUnreadable, subject(key), format!("{text:?} in loadBalancerSourceRanges is no range"))
                         .because("kube-proxy does not read such a Service right, and whom it lets in depends on its version.")
-                        .do_this(edit.clone()),
+                        .do_this(edit(key)),
                 );
-                return;
+                return None;
             }
         }
     }
@@ -88,21 +87,30 @@ fn source_ranges(scene: &Scene<'_>, key: &Key, service: &Service, found: &mut Ve
                 "loadBalancerSourceRanges has a range of all addresses among others",
             )
             .because("One such range turns the whole list off: everybody is let in.")
-            .do_this(edit.clone()),
+            .do_this(edit(key)),
         );
     }
+    Some(ranges).filter(|_| !open)
+}
+
+fn edit(key: &Key) -> String {
+    format!("kubectl edit service -n {} {}   # spec.loadBalancerSourceRanges", key.namespace, key.name)
+}
+
+fn source_ranges(scene: &Scene<'_>, key: &Key, service: &Service, found: &mut Vec<Finding>) {
+    let Some(ranges) = check_ranges(key, service, found) else { return };
     let of_cluster = |range: &Range| {
         let nodes = || scene.cluster.nodes.values();
         let of_nodes = nodes().flat_map(|node| &node.addresses).any(|address| range.holds((*address).into()));
         let of_pods = nodes().flat_map(|node| &node.pod_ranges).any(|pods| pods.holds(*range));
         of_pods || of_nodes && range.is_small()
     };
-    if !open && ranges.iter().all(of_cluster) {
+    if ranges.iter().all(of_cluster) {
         let line = "loadBalancerSourceRanges holds addresses of the cluster's nodes and pods only";
         found.push(
             Finding::new(Code::SourceRangesNodesOnly, subject(key), line)
                 .because("Ranges like these let clients in as long as they are seen as nodes. With their own address they are kept out.")
-                .do_this(edit)
+                .do_this(edit(key))
                 .do_this("list the ranges of the clients"),
         );
     }

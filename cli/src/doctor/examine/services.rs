@@ -19,6 +19,11 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
             service_settings::check(scene, key, service, found);
         }
     }
+    for key in &scene.others {
+        if let Some((service, _)) = scene.service(key) {
+            service_settings::check_ranges(key, service, found);
+        }
+    }
 }
 
 fn subject(key: &Key) -> Subject {
@@ -71,7 +76,7 @@ fn preserved(scene: &Scene<'_>, key: &Key, service: &Service, object: &Object<'_
             Finding::new(
                 Code::PolicyNotLocal,
                 subject(key),
-                format!("its externalTrafficPolicy is {}, and not Local", policy(service)),
+                format!("its externalTrafficPolicy is {}, and not Local", service.policy()),
             )
             .because(format!("Nodes put their own address in the place of the client's.{why}"))
             .do_this(format!("kubectl isp status {}", object.name))
@@ -81,10 +86,6 @@ fn preserved(scene: &Scene<'_>, key: &Key, service: &Service, object: &Object<'_
             )),
         );
     }
-}
-
-fn policy(service: &Service) -> &str {
-    service.spec.external_traffic_policy.as_deref().unwrap_or("Cluster")
 }
 
 /// Whether no ingress node has one.

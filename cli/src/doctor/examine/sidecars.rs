@@ -116,7 +116,7 @@ fn hidden(scene: &Scene<'_>, rules: &Rules, found: &mut Vec<Finding>) {
         if !service.facts.exposed {
             continue;
         }
-        let hiding = scene.cluster.pods_of(key).find(|(pod_key, pod)| {
+        let hiding = scene.pods.of(key).into_iter().find(|(pod_key, pod)| {
             let labels = scene.cluster.namespaces.get(&pod_key.namespace);
             let wanted = labels
                 .and_then(|labels| rules.wanted(Namespace { name: &pod_key.namespace, labels }, &pod.labels));

@@ -4,32 +4,33 @@ use super::*;
 
 const NETWORK: Place = Place::Gateway(Front::Network);
 
-fn judged(place: Place, field: Field, local: bool, action: Action, negated: bool) -> Verdict {
-    judge(action, Condition { negated, holds_stand_in: false }, seen(place, field, local))
+fn judged(place: Place, field: Field, arrival: Arrival, action: Action, negated: bool) -> Verdict {
+    let seen = seen(place, field, arrival);
+    judge(action, &[Condition { seen, negated, stand_ins: Within::None, insiders: false }])
 }
 
-/// What the address needs: the policy Local, nothing, or something that the cluster cannot give.
+/// What the address needs: a source IP that is kept, nothing, or something that the cluster cannot give.
 #[derive(Clone, Copy, Debug)]
 enum Needs {
-    Local,
+    Kept,
     Nothing,
     Impossible(Seen),
 }
 
 const PLACES: [(Place, Field, Needs); 14] = [
-    (NETWORK, Field::Peer, Needs::Local),
-    (NETWORK, Field::Remote, Needs::Local),
+    (NETWORK, Field::Peer, Needs::Kept),
+    (NETWORK, Field::Remote, Needs::Kept),
     (Place::Gateway(Front::TrustedProxies), Field::Peer, Needs::Impossible(Seen::StandIn)),
     (Place::Gateway(Front::TrustedProxies), Field::Remote, Needs::Nothing),
     (Place::Gateway(Front::ProxyProtocol), Field::Peer, Needs::Impossible(Seen::StandIn)),
     (Place::Gateway(Front::ProxyProtocol), Field::Remote, Needs::Nothing),
     (Place::BehindGateway(Front::Network), Field::Peer, Needs::Impossible(Seen::StandIn)),
-    (Place::BehindGateway(Front::Network), Field::Remote, Needs::Local),
+    (Place::BehindGateway(Front::Network), Field::Remote, Needs::Kept),
     (Place::BehindGateway(Front::TrustedProxies), Field::Peer, Needs::Impossible(Seen::StandIn)),
     (Place::BehindGateway(Front::TrustedProxies), Field::Remote, Needs::Impossible(Seen::StandIn)),
     (Place::BehindGateway(Front::ProxyProtocol), Field::Peer, Needs::Impossible(Seen::StandIn)),
     (Place::BehindGateway(Front::ProxyProtocol), Field::Remote, Needs::Nothing),
-    (Place::Exposed, Field::Peer, Needs::Local),
+    (Place::Exposed, Field::Peer, Needs::Kept),
     (Place::Exposed, Field::Remote, Needs::Impossible(Seen::Claimed)),
 ];
 
@@ -37,12 +38,14 @@ const PLACES: [(Place, Field, Needs); 14] = [
 fn each_place_has_the_client_s_address_under_its_own_condition() {
     for (place, field, needs) in PLACES {
         let (without, with) = match needs {
-            Needs::Local => (Seen::StandIn, Seen::Client),
+            Needs::Kept => (Seen::StandIn, Seen::Client),
             Needs::Nothing => (Seen::Client, Seen::Client),
             Needs::Impossible(seen) => (seen, seen),
         };
-        assert_eq!(seen(place, field, false), without, "{place:?} {field:?}");
-        assert_eq!(seen(place, field, true), with, "{place:?} {field:?}");
+        for lost in [Arrival::Node, Arrival::Balancer] {
+            assert_eq!(seen(place, field, lost), without, "{place:?} {field:?}");
+        }
+        assert_eq!(seen(place, field, Arrival::Client), with, "{place:?} {field:?}");
     }
 }
 
@@ -58,11 +61,13 @@ fn a_lost_address_makes_an_outage_or_a_bypass_of_a_policy() {
         (Action::Audit, false, Verdict::Misled),
         (Action::Audit, true, Verdict::Misled),
     ] {
-        assert_eq!(judged(NETWORK, Field::Peer, false, action, negated), verdict, "{action:?} {negated}");
-        assert_eq!(judged(NETWORK, Field::Peer, true, action, negated), Verdict::Right);
+        let judged = |arrival| judged(NETWORK, Field::Peer, arrival, action, negated);
+        assert_eq!(judged(Arrival::Node), verdict, "{action:?} {negated}");
+        assert_eq!(judged(Arrival::Client), Verdict::Right);
         // Ranges that hold the nodes turn it round.
-        let condition = Condition { negated: !negated, holds_stand_in: true };
-        assert_eq!(judge(action, condition, Seen::StandIn), verdict, "{action:?} {negated}, nodes in it");
+        let condition =
+            Condition { seen: Seen::StandIn, negated: !negated, stand_ins: Within::All, insiders: false };
+        assert_eq!(judge(action, &[condition]), verdict, "{action:?} {negated}, nodes in it");
     }
 }
 
@@ -70,33 +75,86 @@ fn a_lost_address_makes_an_outage_or_a_bypass_of_a_policy() {
 fn an_address_that_clients_choose_keeps_nobody_out() {
     for action in [Action::Allow, Action::Deny, Action::Custom] {
         for negated in [false, true] {
-            assert_eq!(judged(Place::Exposed, Field::Remote, true, action, negated), Verdict::Open);
+            assert_eq!(
+                judged(Place::Exposed, Field::Remote, Arrival::Client, action, negated),
+                Verdict::Open
+            );
         }
     }
-    assert_eq!(judged(Place::Exposed, Field::Remote, true, Action::Audit, false), Verdict::Misled);
+    assert_eq!(judged(Place::Exposed, Field::Remote, Arrival::Client, Action::Audit, false), Verdict::Misled);
+}
+
+#[test]
+fn ranges_of_the_cluster_are_wrong_only_where_a_client_passes_for_an_insider() {
+    let condition =
+        |negated, stand_ins| Condition { seen: Seen::StandIn, negated, stand_ins, insiders: true };
+    for (action, negated, stand_ins, verdict) in [
+        // Only pods may call, and clients from outside are seen as nodes, which are not in the ranges: as it should be.
+        (Action::Allow, false, Within::None, Verdict::Right),
+        (Action::Allow, false, Within::All, Verdict::Open),
+        (Action::Allow, false, Within::Some, Verdict::Open),
+        (Action::Deny, true, Within::None, Verdict::Right),
+        // Everybody but the cluster is denied, and whoever comes through a node passes for the cluster.
+        (Action::Deny, true, Within::All, Verdict::Open),
+        (Action::Deny, false, Within::None, Verdict::Right),
+        (Action::Deny, false, Within::All, Verdict::Closed),
+        (Action::Allow, true, Within::All, Verdict::Closed),
+    ] {
+        let judged = judge(action, &[condition(negated, stand_ins)]);
+        assert_eq!(judged, verdict, "{action:?} {negated} {stand_ins:?}");
+    }
+}
+
+fn a_condition() -> impl Strategy<Value = Condition> {
+    let seen = prop_oneof![Just(Seen::Client), Just(Seen::StandIn), Just(Seen::Claimed)];
+    let stand_ins = prop_oneof![Just(Within::All), Just(Within::Some), Just(Within::None)];
+    (seen, any::<bool>(), stand_ins, any::<bool>())
+        .prop_map(|(seen, negated, stand_ins, insiders)| Condition { seen, negated, stand_ins, insiders })
+}
+
+/// Whether an address is in the ranges: what the data plane may come to, for a client that is in them or not.
+fn compared(condition: Condition, client: bool) -> Vec<bool> {
+    match (condition.seen, condition.stand_ins) {
+        (Seen::Client, _) => vec![client],
+        (Seen::Claimed, _) | (Seen::StandIn, Within::Some) => vec![true, false],
+        (Seen::StandIn, within) => vec![within == Within::All],
+    }
 }
 
 proptest! {
-    /// The verdict against what the data plane would do: the answer to a client in the ranges and to one outside of them, with the
-    /// client's own address and with the stand-in's.
+    /// The verdict against what the data plane would do: for each client, inside or outside of each condition's ranges, whether it is
+    /// admitted and whether it should be.
     #[test]
-    fn a_verdict_is_what_the_answers_show(
-        allow in any::<bool>(), negated in any::<bool>(), holds_stand_in in any::<bool>(), is_client in any::<bool>(),
-    ) {
+    fn a_verdict_is_what_the_answers_show(allow in any::<bool>(), conditions in prop::collection::vec(a_condition(), 1..4)) {
         let action = if allow { Action::Allow } else { Action::Deny };
-        let admits = |in_ranges: bool| (in_ranges != negated) == allow;
-        let should: Vec<bool> = [true, false].map(admits).into();
-        let does: Vec<bool> = [true, false].map(|in_ranges| admits(if is_client { in_ranges } else { holds_stand_in })).into();
-        let opened = should.iter().zip(&does).any(|(should, does)| !should && *does);
-        let closed = should.iter().zip(&does).any(|(should, does)| *should && !does);
-        let seen = if is_client { Seen::Client } else { Seen::StandIn };
-        let verdict = judge(action, Condition { negated, holds_stand_in }, seen);
+        let (mut opened, mut closed) = (false, false);
+        for client in 0..1_u32 << conditions.len() {
+            let is_in = |place: usize| client >> place & 1 == 1;
+            if conditions.iter().enumerate().any(|(place, condition)| condition.insiders && is_in(place)) {
+                continue;
+            }
+            let should = conditions.iter().enumerate().all(|(place, condition)| is_in(place) != condition.negated) == allow;
+            let may_be = |place: usize, wanted: bool| {
+                let condition = conditions[place];
+                compared(condition, is_in(place)).iter().any(|held| (*held != condition.negated) == wanted)
+            };
+            let all = || 0..conditions.len();
+            // Nobody claims an address to be refused.
+            let forced = || all().filter(|place| conditions[*place].seen != Seen::Claimed);
+            let claims = forced().count() < conditions.len();
+            let (admitted, refused) = if allow {
+                (all().all(|place| may_be(place, true)), forced().any(|place| may_be(place, false)))
+            } else {
+                (all().any(|place| may_be(place, false)), !claims && all().all(|place| may_be(place, true)))
+            };
+            opened |= !should && admitted;
+            closed |= should && refused;
+        }
         let expected = match (opened, closed) {
-            (true, false) => Verdict::Open,
+            (true, _) => Verdict::Open,
             (false, true) => Verdict::Closed,
             (false, false) => Verdict::Right,
-            (true, true) => unreachable!("a constant answer is wrong in one way only"),
         };
-        prop_assert_eq!(verdict, expected);
+        prop_assert_eq!(judge(action, &conditions), expected);
     }
 }

@@ -59,9 +59,9 @@ fn on_an_untouched_cluster_its_policies_are_judged() {
     assert_eq!(
         told[..2],
         [
-            "DENY, wrong and open: remoteIpBlocks is a node's, at sidecars behind the gateway of Service \
+            "DENY fails open: remoteIpBlocks sees a node's address, at the sidecars behind the gateway of Service \
              istio-system/istio-ingressgateway (externalTrafficPolicy Cluster)",
-            "ALLOW, wrong and closed: ipBlocks is a node's, at the gateway of Service istio-system/istio-ingressgateway \
+            "ALLOW fails closed: ipBlocks sees a node's address, at the gateway of Service istio-system/istio-ingressgateway \
              (externalTrafficPolicy Cluster)",
         ]
     );
@@ -109,7 +109,7 @@ fn a_sidecar_that_a_service_exposes_is_judged_by_its_own_service() {
         "{}",
         lines(&found)
     );
-    assert!(found[0].line.contains("what the client claims"), "{}", found[0].line);
+    assert!(found[0].line.contains("whatever address the client claims"), "{}", found[0].line);
     world.rename("AuthorizationPolicy", "shop", "clients", "shop");
     world.the("AuthorizationPolicy", "shop")["spec"]["rules"] =
         json!([{"from": [{"source": {"ipBlocks": ["203.0.113.0/24"]}}]}]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::world::{World, lines};
-use crate::doctor::finding::Code;
+use crate::doctor::finding::{Code, Severity};
 
 type Fault = (&'static str, Code, fn(&mut World));
 
@@ -95,6 +95,11 @@ const OBJECTS: &[Fault] = &[
     }),
     ("paused", Code::Paused, |world| object(world)["spec"]["rollout"]["paused"] = json!(true)),
     ("degraded", Code::NotReady, |world| condition(object(world), "Ready")["status"] = json!("False")),
+    ("a Service of an object that is gone", Code::LeftBehind, |world| {
+        let record = json!({"object": "gone", "policy": "Cluster", "generation": 1});
+        world.the("Service", "echo")["metadata"]["annotations"]["sourcepreserve.io/original"] =
+            json!(record.to_string());
+    }),
     ("being deleted", Code::BeingDeleted, |world| {
         object(world)["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     }),
@@ -119,6 +124,7 @@ const SERVICES: &[Fault] = &[
     }),
     ("an ingress node without an endpoint", Code::IngressNodeWithoutEndpoint, |world| {
         world.the("Node", "work-1")["metadata"]["labels"]["node-role.kubernetes.io/ingress"] = json!("");
+        report(world)["views"][0]["view"] = json!("Full");
     }),
     ("no address", Code::NoExternalAddress, |world| service(world)["status"] = json!({"loadBalancer": {}})),
     ("ipMode Proxy", Code::IpModeProxy, |world| {
@@ -178,6 +184,14 @@ const NODES: &[Fault] = &[
     ("not read anew", Code::NotRelisted, |world| report(world)["views"][0]["relisted"] = json!(false)),
     ("not in the kernel", Code::NotProgrammed, |world| {
         report(world)["views"][0]["programmed"] = json!(false);
+    }),
+    ("an ingress node that hides", Code::AgentBehind, |world| {
+        world.the("Node", "work-1")["metadata"]["labels"]["node-role.kubernetes.io/ingress"] = json!("");
+    }),
+    ("an agent says that something is wrong", Code::AgentNotReady, |world| {
+        let said = condition(world.the("IngressSourceNode", "work-1"), "Ready");
+        said["status"] = json!("False");
+        said["message"] = json!("the cache is stale");
     }),
     ("two kube-proxies on a node", Code::TwoProxies, |world| {
         world.pod_on("edge-1", "kube-proxy")["spec"]["nodeName"] = json!("work-1");
@@ -288,6 +302,9 @@ const MESH: &[Fault] = &[
     ("trusted hops by a patch", Code::TrustedProxies, |world| {
         world.add(filter("istio-system", &json!({"xff_num_trusted_hops": 1})));
     }),
+    ("a header by a patch", Code::TrustedProxies, |world| {
+        world.add(filter("istio-system", &json!({"use_remote_address": false})));
+    }),
     ("the PROXY protocol by a patch", Code::ProxyProtocol, |world| {
         world.add(filter("istio-system", &json!({"name": "envoy.filters.listener.proxy_protocol"})));
     }),
@@ -295,9 +312,27 @@ const MESH: &[Fault] = &[
         let annotations = &mut world.the("Pod", GATEWAY)["metadata"]["annotations"];
         annotations["proxy.istio.io/config"] = json!("gatewayTopology: {proxyProtocol: {}}");
     }),
-    ("a sidecar that goes by the gateway's address", Code::PolicyUnknown, |world| {
+    ("a sidecar that goes by the gateway's address", Code::PolicyOpen, |world| {
         let policy = policy_of(world, "shop");
         policy["spec"]["rules"] = json!([{"when": [{"key": "source.ip", "values": ["203.0.113.0/24"]}]}]);
+    }),
+    ("a sidecar that goes by addresses of a private network", Code::PolicyUnknown, |world| {
+        let policy = policy_of(world, "shop");
+        policy["spec"]["rules"] = json!([{"when": [{"key": "source.ip", "values": ["10.20.0.0/16"]}]}]);
+    }),
+    ("a range of a policy that is none", Code::PolicyRangeUnreadable, |world| {
+        let policy = policy_of(world, "shop");
+        policy["spec"]["rules"] = json!([{"from": [{"source": {"remoteIpBlocks": ["203.0.113.0/240"]}}]}]);
+    }),
+    ("a policy that selects nobody", Code::PolicyNotEnforced, |world| {
+        policy_of(world, "shop")["spec"]["selector"] = json!({"matchLabels": {"app": "crat"}});
+    }),
+    ("a second way in that nobody preserves", Code::PolicyOpen, |world| {
+        let mut second = service(world).clone();
+        second["metadata"] = json!({"name": "node-ports", "namespace": "istio-system"});
+        second["spec"]["type"] = json!("NodePort");
+        second["spec"]["externalTrafficPolicy"] = json!("Cluster");
+        world.add(second);
     }),
 ];
 
@@ -319,23 +354,20 @@ fn filter(namespace: &str, value: &Value) -> Value {
     })
 }
 
-const LEFT_OUT: &[Fault] =
-    &[("no Deployments in the dump", Code::NotLookedAt, |world| world.remove("Deployment", ""))];
+const LEFT_OUT: &[Fault] = &[
+    ("no settings of kube-proxy", Code::NotLookedAt, |world| world.remove("ConfigMap", "kube-proxy")),
+    ("no Deployments in the dump", Code::NotLookedAt, |world| world.remove("Deployment", "")),
+    ("a cluster that keeps all addresses but one", Code::AddressLost, |_| {}),
+];
 
 /// What is made by tests of `asked`: a cluster in which it is the first thing to say has more than one fault.
-const ASKED: [Code; 5] =
-    [Code::PolicyOpen, Code::PolicyClosed, Code::NotPreserved, Code::SidecarHides, Code::PolicyMisled];
+const ASKED: [Code; 4] = [Code::PolicyClosed, Code::NotPreserved, Code::SidecarHides, Code::PolicyMisled];
 
 #[test]
-fn a_healthy_cluster_has_nothing_to_report() {
+fn of_a_healthy_cluster_only_the_service_beside_it_is_told() {
     let found = World::of("healthy").examine(None);
-    assert!(found.is_empty(), "{}", lines(&found));
-}
-
-#[test]
-fn an_untouched_cluster_has_nothing_to_report() {
-    let found = World::of("untouched").examine(None);
-    assert!(found.is_empty(), "{}", lines(&found));
+    let told = "note ISP315 Cluster: 1 of 2 exposed Services loses the client's source IP: plain/echo\n";
+    assert_eq!(lines(&found), told);
 }
 
 #[test]
@@ -356,4 +388,35 @@ fn each_fault_is_named_first() {
     codes.extend(ASKED.map(Code::as_str));
     let all: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(codes, all, "every code has a fault");
+}
+
+#[test]
+fn a_deletion_that_does_not_end_is_a_warning() {
+    let mut world = World::of("healthy");
+    let soon = world.read().1.to_string();
+    for (since, severity) in [(soon.as_str(), Severity::Note), ("2026-01-01T00:00:00Z", Severity::Warning)] {
+        object(&mut world)["metadata"]["deletionTimestamp"] = json!(since);
+        let found = world.examine(None);
+        assert_eq!((found[0].code, found[0].severity), (Code::BeingDeleted, severity), "{}", lines(&found));
+    }
+}
+
+#[test]
+fn what_an_object_leaves_behind_that_was_torn_out_is_told() {
+    let mut world = World::of("healthy");
+    world.remove("IngressSourcePreserve", "shop");
+    let found = world.examine(None);
+    assert_eq!(
+        lines(&found),
+        "warning ISP209 Cluster: 2 nodes with the label sourcepreserve.io/agent-pool, and no object: work-1, work-2\n\
+         warning ISP209 Service istio-system/istio-ingressgateway: IngressSourcePreserve shop has changed it and does not exist any more; its \
+         externalTrafficPolicy is Local\n\
+         note ISP315 Cluster: 1 of 2 exposed Services loses the client's source IP: plain/echo\n"
+    );
+    // One that was deleted with deletionPolicy Retain is as it was meant.
+    let record = &mut service(&mut world)["metadata"]["annotations"]["sourcepreserve.io/original"];
+    let mut kept: Value = serde_json::from_str(record.as_str().unwrap()).unwrap();
+    kept["retained"] = json!(true);
+    *record = json!(kept.to_string());
+    assert_eq!(world.examine(None).iter().filter(|finding| finding.code == Code::LeftBehind).count(), 1);
 }

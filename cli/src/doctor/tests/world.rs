@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::doctor::cluster::Cluster;
 use crate::doctor::examine::examine;
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Code, Finding};
 use crate::doctor::{Severity, dump};
 
 #[derive(Clone)]
@@ -99,4 +99,40 @@ pub(super) fn lines(found: &[Finding]) -> String {
         format!("{} {} {subject}: {line}\n", severity.as_str(), code.as_str())
     };
     found.iter().map(line).collect()
+}
+
+/// Untouched, and no policy goes by addresses.
+pub(super) fn bare() -> World {
+    let mut world = World::of("untouched");
+    world.remove("AuthorizationPolicy", "");
+    let mut policy = policy("shop", &json!({"rules": [{"from": [{"source": {"namespaces": ["shop"]}}]}]}));
+    policy["metadata"]["name"] = json!("by-namespace");
+    world.add(policy);
+    world
+}
+
+pub(super) fn with(namespace: &str, spec: &Value) -> World {
+    let mut world = bare();
+    world.add(policy(namespace, spec));
+    world
+}
+
+pub(super) fn policy(namespace: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy",
+        "metadata": {"name": "by-address", "namespace": namespace}, "spec": spec,
+    })
+}
+
+pub(super) fn codes(found: &[Finding]) -> Vec<Code> {
+    found.iter().map(|finding| finding.code).collect()
+}
+
+/// What is said beside that some Services lose the address.
+#[track_caller]
+pub(super) fn expect(world: &World, expected: &[Code]) -> Vec<Finding> {
+    let mut found = world.examine(None);
+    assert_eq!(found.pop().map(|last| last.code), Some(Code::AddressLost));
+    assert_eq!(codes(&found), expected, "{}", lines(&found));
+    found
 }

@@ -1,0 +1,39 @@
+//! The exposed Services that no object names: how many of them lose the client's address. By itself that is how Kubernetes is, and not wrong.
+
+use super::Scene;
+use crate::doctor::finding::{Code, Finding, Subject};
+use crate::doctor::judgement::Arrival;
+use crate::text::{count, cut};
+
+/// How many Services are named.
+const MOST: usize = 5;
+
+pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    if scene.asked.is_some() {
+        // The one that is asked about has a finding of its own.
+        return;
+    }
+    let lost: Vec<String> = scene
+        .exposed()
+        .filter(|(_, service, object)| object.is_none() && service.arrival() != Arrival::Client)
+        .map(|(key, _, _)| key.to_string())
+        .collect();
+    if lost.is_empty() {
+        return;
+    }
+    let exposed = u64::try_from(scene.exposed().count()).unwrap_or(u64::MAX);
+    let (number, verb) = (lost.len(), if lost.len() == 1 { "loses" } else { "lose" });
+    let line = format!(
+        "{number} of {} {verb} the client's source IP: {}",
+        count(exposed, "exposed Service"),
+        cut(lost, MOST, "").join(", ")
+    );
+    found.push(
+        Finding::new(Code::AddressLost, Subject::cluster(), line)
+            .because(
+                "Their externalTrafficPolicy is Cluster, or their load balancer is a proxy. That is wrong only where something decides by address. The \
+                 policies of the cluster are judged here; the allow lists and logs of applications are not known.",
+            )
+            .do_this("kubectl isp doctor --service NAMESPACE/NAME   # what bears on one of them"),
+    );
+}

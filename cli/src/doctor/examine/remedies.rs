@@ -1,0 +1,103 @@
+//! An IngressSourcePreserve that is ready to be applied, for Services that lose the client's address.
+
+use std::collections::BTreeSet;
+
+use isp_api::names::{NAME_LABEL, OPERATOR_FIELD_MANAGER};
+use isp_plan::Key;
+use serde_json::json;
+
+use super::Scene;
+use crate::doctor::judgement::Arrival;
+
+/// How many Services or nodes a command names at most.
+const MOST: usize = 5;
+const INGRESS_LABEL: &str = "node-role.kubernetes.io/ingress";
+
+/// What to do so that these Services keep the client's address.
+pub(super) fn keep_address(scene: &Scene<'_>, services: &BTreeSet<&Key>) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut proxied = false;
+    let mut unclaimed: Vec<&Key> = Vec::new();
+    let mut objects = BTreeSet::new();
+    for key in services {
+        let Some((facts, object)) = scene.service(key) else { continue };
+        match (facts.arrival(), object) {
+            (Arrival::Client, _) => {}
+            (Arrival::Balancer, _) => proxied = true,
+            (Arrival::Node, Some(object)) => {
+                objects.insert(&object.name);
+            }
+            (Arrival::Node, None) => unclaimed.push(key),
+        }
+    }
+    if proxied {
+        steps.push(
+            "have the load balancer send the PROXY protocol and the gateway expect it (gatewayTopology.proxyProtocol), and use remoteIpBlocks; or have \
+             the balancer pass packets on (ipMode VIP)"
+                .to_owned(),
+        );
+    }
+    for name in objects.into_iter().take(MOST) {
+        steps.push(format!("kubectl isp status {name}   # why its Services are not Local yet"));
+    }
+    if let [first, ..] = unclaimed[..] {
+        let more = unclaimed.len().saturating_sub(MOST);
+        unclaimed.truncate(MOST);
+        steps.extend(label(scene, &unclaimed));
+        let file = format!("{}.yaml", first.name);
+        steps.push(format!("echo '{}' > {file}", object(scene, first, &unclaimed)));
+        let more = if more == 0 { String::new() } else { format!("; {more} more Services need the same") };
+        steps.push(format!("kubectl isp plan -f {file}   # what it would change{more}"));
+        steps.push(if is_installed(scene) {
+            format!("kubectl apply -f {file}")
+        } else {
+            format!("kubectl apply -f {file}   # install the project first, see docs/install.md")
+        });
+    }
+    steps
+}
+
+/// Whether the project is installed, as far as that is known.
+fn is_installed(scene: &Scene<'_>) -> bool {
+    let mut deployments = scene.cluster.deployments.values();
+    deployments.any(|one| one.labels.get(NAME_LABEL).is_some_and(|name| name == OPERATOR_FIELD_MANAGER))
+}
+
+/// Which nodes become ingress nodes, where none of those with an endpoint is one.
+fn label(scene: &Scene<'_>, services: &[&Key]) -> Option<String> {
+    let ready: BTreeSet<&str> =
+        services.iter().flat_map(|key| scene.cluster.ready_endpoints(key).into_keys()).collect();
+    let is_ingress = |name: &&str| {
+        scene.cluster.nodes.get(*name).is_some_and(|node| node.labels.contains_key(INGRESS_LABEL))
+    };
+    if ready.iter().any(is_ingress) {
+        return None;
+    }
+    let nodes = if ready.is_empty() || ready.len() > MOST {
+        "NODE".to_owned()
+    } else {
+        ready.into_iter().collect::<Vec<_>>().join(" ")
+    };
+    Some(format!(
+        "kubectl label node {nodes} {INGRESS_LABEL}=   # the nodes that take in the traffic; they need an endpoint"
+    ))
+}
+
+fn object(scene: &Scene<'_>, first: &Key, services: &[&Key]) -> String {
+    let taken =
+        |name: &str| scene.cluster.objects.iter().any(|object| object.metadata.name.as_deref() == Some(name));
+    let name =
+        if taken(&first.name) { format!("{}-{}", first.namespace, first.name) } else { first.name.clone() };
+    let services: Vec<_> =
+        services.iter().map(|key| json!({"namespace": key.namespace, "name": key.name})).collect();
+    json!({
+        "apiVersion": "sourcepreserve.io/v1alpha1",
+        "kind": "IngressSourcePreserve",
+        "metadata": {"name": name},
+        "spec": {
+            "ingressNodes": {"selector": {"matchExpressions": [{"key": INGRESS_LABEL, "operator": "Exists"}]}},
+            "services": services,
+        },
+    })
+    .to_string()
+}

@@ -1,0 +1,108 @@
+//! A way in words: whose address is where.
+
+use super::{Enforcer, Way};
+use crate::doctor::judgement::{Arrival, Field, Front, Place, Seen};
+
+impl Way<'_, '_> {
+    /// Whose address is compared.
+    pub(in crate::doctor::examine) fn whose(&self, seen: Seen, field: Field) -> &'static str {
+        match (seen, self.place) {
+            _ if field == Field::Remote && self.enforcer == Enforcer::Ztunnel => {
+                "nothing, for ztunnel knows ipBlocks only"
+            }
+            (Seen::Client, _) => "the client's address",
+            (Seen::Claimed, _) => "whatever address the client claims",
+            (Seen::StandIn, Place::BehindGateway(_)) if field == Field::Peer => "the gateway's address",
+            (Seen::StandIn, _) if self.is_direct(field) && self.arrival == Arrival::Node => {
+                "a node's address"
+            }
+            (Seen::StandIn, _) if self.is_direct(field) => "the load balancer's address",
+            (Seen::StandIn, _) => "the address of the proxy before the gateway",
+        }
+    }
+
+    /// Where, and through which Service.
+    pub(in crate::doctor::examine) fn through(&self) -> String {
+        let entry = self.name();
+        let place = match (self.place, self.enforcer) {
+            (Place::BehindGateway(_), Enforcer::Ztunnel) => format!("at ztunnel behind the {entry}"),
+            (Place::BehindGateway(_), Enforcer::Waypoint) => format!("at the waypoint behind the {entry}"),
+            (Place::BehindGateway(_), _) => format!("at the sidecars behind the {entry}"),
+            _ => format!("at the {entry}"),
+        };
+        format!("{place} of Service {} (externalTrafficPolicy {})", self.service, self.facts.policy())
+    }
+
+    /// What the Service leads to.
+    fn name(&self) -> &'static str {
+        match self.entry.kind {
+            Enforcer::Gateway | Enforcer::Waypoint => "gateway",
+            Enforcer::Sidecar => "sidecar",
+            Enforcer::Ztunnel => "ztunnel",
+            Enforcer::Controller => "ingress controller",
+            Enforcer::Pod => "pods",
+        }
+    }
+
+    /// Hop by hop. `seen`: whose address is compared in the end.
+    pub(in crate::doctor::examine) fn hops(&self, field: Field, seen: Seen) -> Vec<String> {
+        let type_ = self.facts.spec.type_.as_deref().unwrap_or("ClusterIP");
+        let policy = self.facts.policy();
+        let (kept, peer) = match self.arrival {
+            Arrival::Client => ("the source IP stays the client's", "the client"),
+            Arrival::Balancer => (
+                "the load balancer opens connections of its own (ipMode Proxy), so the source IP is the balancer's",
+                "the load balancer",
+            ),
+            Arrival::Node => {
+                ("the node that receives the connection replaces the source IP by its own (SNAT)", "a node")
+            }
+        };
+        let mut hops =
+            vec![format!("Service {}, {type_}, externalTrafficPolicy {policy}: {kept}", self.service)];
+        let pod = self.pods.first().map(|(key, _)| key.to_string()).unwrap_or_default();
+        let front = match self.place {
+            Place::Gateway(front) | Place::BehindGateway(front) => Some(front),
+            Place::Exposed => None,
+        };
+        let (name, does) = (
+            self.name(),
+            match front {
+                None if self.entry.kind == Enforcer::Sidecar => {
+                    format!("its peer is {peer}; X-Forwarded-For is as the client wrote it")
+                }
+                None => format!("its peer is {peer}"),
+                Some(Front::Network) => format!("its peer is {peer}, and it appends that to X-Forwarded-For"),
+                Some(Front::TrustedProxies) => {
+                    format!("it takes the client from X-Forwarded-For, and appends its own peer ({peer})")
+                }
+                Some(Front::ProxyProtocol) => {
+                    format!("it takes the client from the PROXY protocol; its peer is {peer}")
+                }
+            },
+        );
+        hops.push(match self.entry.kind {
+            Enforcer::Pod => format!("pod {pod}: {does}"),
+            Enforcer::Sidecar | Enforcer::Ztunnel => format!("{name} of pod {pod}: {does}"),
+            _ => format!("{name} pod {pod}: {does}"),
+        });
+        if matches!(self.place, Place::BehindGateway(_)) {
+            let proxy = match self.enforcer {
+                Enforcer::Ztunnel => "ztunnel",
+                Enforcer::Waypoint => "waypoint",
+                _ => "sidecar",
+            };
+            hops.push(match field {
+                Field::Peer => format!("{proxy} behind it: its peer is the gateway"),
+                Field::Remote if self.enforcer == Enforcer::Ztunnel => {
+                    format!("{proxy} behind it: it does not read X-Forwarded-For")
+                }
+                Field::Remote => format!(
+                    "{proxy} behind it: it takes the rightmost address of X-Forwarded-For, which is {}",
+                    self.whose(seen, field)
+                ),
+            });
+        }
+        hops
+    }
+}
