@@ -34,7 +34,7 @@ use crate::network;
 use crate::pki::PkiError;
 use crate::provision::ProvisionError;
 use crate::spec::{LabDir, Spec, SpecError};
-use crate::topology::{Topology, TopologyError, control_plane_addresses};
+use crate::topology::{self, Topology, TopologyError};
 
 /// What can go wrong with a lab.
 #[derive(Debug, Error)]
@@ -157,7 +157,7 @@ impl Lab {
 
     /// Where the API server is for everything inside the lab.
     pub fn server(&self) -> String {
-        format!("https://{}:{}", control_plane_addresses(self.spec.topology.families)[0], self.spec.api_port)
+        topology::server(self.spec.topology.families, self.spec.api_port)
     }
 
     /// What the project's own programs have asked of the API server so far.
