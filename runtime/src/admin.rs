@@ -18,7 +18,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use crate::{readiness::Readiness, shutdown::Shutdown};
+use crate::{connection::listen, readiness::Readiness, shutdown::Shutdown};
 
 /// The most that is read of a request's head.
 const LARGEST_HEAD: usize = 16 * 1024;
@@ -62,7 +62,7 @@ impl Admin {
     /// Opens the socket. Port 0 lets the kernel choose.
     pub async fn bind(address: SocketAddr) -> Result<Self, AdminError> {
         let failed = |source| AdminError { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = listen(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, address, limits: LIMITS })
     }

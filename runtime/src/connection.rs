@@ -25,7 +25,10 @@ use tracing::debug;
 use self::requests::Requests;
 use crate::shutdown::Shutdown;
 
+mod listen;
 mod requests;
+
+pub use self::listen::listen;
 
 const LARGEST_HEADERS: u32 = 64 * 1024;
 /// What a caller may send ahead, for a request and in all.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use isp_runtime::connection::{Settings, accept, converse};
+use isp_runtime::connection::{Settings, accept, converse, listen};
 use isp_runtime::shutdown::Shutdown;
 use rustls::ServerConfig;
 use thiserror::Error;
@@ -88,7 +88,7 @@ impl Server {
         router: Router,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ServeError> {
-        let listener = TcpListener::bind(address).await;
+        let listener = listen(address).await;
         let listener = listener.map_err(|source| ServeError::Listen { address, source })?;
         Ok(Self { listener, tls, router, metrics, limits: LIMITS })
     }
