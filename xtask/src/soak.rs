@@ -30,6 +30,8 @@ pub(crate) enum Campaign {
     WebhookReviews,
     /// The demo broken off at forty moments, half of them in a mesh, each leaving nothing behind
     DemoBreaks,
+    /// The demo with both IP families and with IPv6 alone, in nftables and iptables mode
+    DemoFamilies,
 }
 
 /// Crates whose unit tests have campaigns.
@@ -54,6 +56,7 @@ impl Campaign {
                 ("lab_mesh", "the_address_arrives_in_the_mesh", ("ISP_SOAK_ROTATION", "120"))
             }
             Self::DemoBreaks => ("lab_demo", "broken_off_at_any_moment", ("ISP_SOAK_DEMO", "20")),
+            Self::DemoFamilies => ("lab_demo", "with_ipv6_every_cell", ("ISP_SOAK_FAMILIES", "all")),
             // Of each of three kinds, one of them to both paths.
             Self::WebhookReviews => (WEBHOOK, "anything", ("ISP_REVIEW_CASES", "300000")),
         }
@@ -72,6 +75,7 @@ impl fmt::Display for Campaign {
             Self::WebhookRotation => "webhook-rotation",
             Self::WebhookReviews => "webhook-reviews",
             Self::DemoBreaks => "demo-breaks",
+            Self::DemoFamilies => "demo-families",
         })
     }
 }
