@@ -18,7 +18,7 @@ use crate::listen;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::report;
-use crate::serving::{Identity, ServingError, mirror};
+use crate::serving::{Files, Identity, ServingError, mirror};
 use crate::state::State;
 use crate::upstream::{self, Place, Upstream, UpstreamError};
 use crate::view_source;
@@ -42,6 +42,9 @@ pub struct FilterArgs {
     /// The directory that kube-proxy sees in the place of its own: its files, with a kubeconfig that leads here.
     #[arg(long, default_value = "/run/proxy-agent")]
     serving_directory: PathBuf,
+    /// Put only the kubeconfig there: the other files of its directory stay as kube-proxy has them.
+    #[arg(long)]
+    only_kubeconfig: bool,
     /// Where kube-proxy is served; a loopback address.
     #[arg(long, default_value = "127.0.0.1:10260")]
     listen: SocketAddr,
@@ -51,7 +54,8 @@ pub struct FilterArgs {
     /// The token with which the agent itself asks the API server.
     #[arg(long, default_value = "/var/run/secrets/kubernetes.io/serviceaccount/token")]
     token_file: PathBuf,
-    /// Where kube-proxy serves its own metrics; there the agent looks whether the kernel has followed.
+    /// Where kube-proxy serves its own metrics; there the agent looks whether the kernel has followed. Of the loopback, both families
+    /// are tried.
     #[arg(long, default_value = "127.0.0.1:10249")]
     kube_proxy_metrics: SocketAddr,
 }
@@ -96,7 +100,8 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     let address = listener.local_addr().unwrap_or(arguments.listen);
     let identity = Identity::at(&arguments.serving_directory, address)?;
     // Written when the agent listens: kube-proxy starts when it finds it.
-    mirror(kubeconfig, address, &arguments.serving_directory)?;
+    let files = if arguments.only_kubeconfig { Files::Kubeconfig } else { Files::All };
+    mirror(kubeconfig, address, &arguments.serving_directory, files)?;
     info!(%address, server = %place.server, "serving kube-proxy");
 
     let state = State::new();
@@ -105,14 +110,15 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     program.spawn("listener", listen::serve(listener, identity.tls, Arc::new(proxy), program.shutdown()));
     let view = view_source::follow(client.clone(), arguments.node_name.clone(), state.clone(), metrics);
     program.spawn_endless("view", view);
-    let files = keep_mirrored(
+    let follow = keep_mirrored(
         arguments.kube_proxy_kubeconfig,
         address,
         arguments.serving_directory,
+        files,
         place,
         program.shutdown(),
     );
-    program.spawn_endless("files", files);
+    program.spawn_endless("files", follow);
     let reporter = report::Reporter {
         client,
         node: arguments.node_name,
@@ -131,6 +137,7 @@ async fn keep_mirrored(
     kubeconfig: PathBuf,
     address: SocketAddr,
     directory: PathBuf,
+    files: Files,
     place: Place,
     shutdown: Shutdown,
 ) {
@@ -146,7 +153,7 @@ async fn keep_mirrored(
             Ok(_) => {}
             Err(error) => warn!(%error, "kube-proxy's kubeconfig cannot be read; it is tried again"),
         }
-        if let Err(error) = mirror(&kubeconfig, address, &directory) {
+        if let Err(error) = mirror(&kubeconfig, address, &directory, files) {
             warn!(%error, "kube-proxy's configuration cannot be followed; it is tried again");
         }
     }

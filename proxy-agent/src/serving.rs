@@ -18,7 +18,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
 
-use crate::upstream::certificates;
+use crate::upstream::{certificates, way_out};
 
 /// Why the agent cannot serve.
 #[derive(Debug, Error)]
@@ -32,7 +32,7 @@ pub enum ServingError {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot read kube-proxy's kubeconfig {}: {source}; is its ConfigMap mounted there?", path.display())]
+    #[error("cannot read kube-proxy's kubeconfig {}: {source}; {}", path.display(), way_out(source))]
     Original { path: PathBuf, source: Box<kube::config::KubeconfigError> },
     #[error("cannot write a kubeconfig for kube-proxy: {0}")]
     Kubeconfig(#[from] serde_json::Error),
@@ -79,10 +79,24 @@ impl Identity {
     }
 }
 
-/// Fills the directory that kube-proxy sees in the place of its own: every file as it is in the original, and its kubeconfig
-/// with another server and authority. Who it is stays as it was. Files that are as they should be are not touched: kube-proxy
-/// ends when its configuration is written anew.
-pub(crate) fn mirror(kubeconfig: &Path, address: SocketAddr, directory: &Path) -> Result<(), ServingError> {
+/// What kube-proxy sees of the agent's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// All of it, in the place of its own directory.
+    All,
+    /// The kubeconfig, on top of its own.
+    Kubeconfig,
+}
+
+/// Writes the kubeconfig that kube-proxy sees in the place of its own, with another server and authority, and every other file of its
+/// directory as it is, where kube-proxy would not see it otherwise. Who it is stays as it was. Files that are as they should be are not
+/// touched: kube-proxy ends when its configuration is written anew.
+pub(crate) fn mirror(
+    kubeconfig: &Path,
+    address: SocketAddr,
+    directory: &Path,
+    files: Files,
+) -> Result<(), ServingError> {
     let mut config = Kubeconfig::read_from(kubeconfig)
         .map_err(|source| ServingError::Original { path: kubeconfig.to_owned(), source: Box::new(source) })?;
     let authority = read(&directory.join(AUTHORITY))?;
@@ -92,6 +106,14 @@ pub(crate) fn mirror(kubeconfig: &Path, address: SocketAddr, directory: &Path) -
         cluster.certificate_authority_data = Some(base64(authority.as_bytes())?);
         cluster.tls_server_name = None;
     }
+    let name = kubeconfig.file_name().unwrap_or_default();
+    if files == Files::All {
+        copy_others(kubeconfig, directory)?;
+    }
+    update(&directory.join(name), &format!("{:#}\n", serde_json::to_value(&config)?))
+}
+
+fn copy_others(kubeconfig: &Path, directory: &Path) -> Result<(), ServingError> {
     let name = kubeconfig.file_name().unwrap_or_default();
     let parent = kubeconfig.parent().unwrap_or(kubeconfig);
     let fail = |source| ServingError::Read { path: parent.to_owned(), source };
@@ -103,7 +125,7 @@ pub(crate) fn mirror(kubeconfig: &Path, address: SocketAddr, directory: &Path) -
             update(&directory.join(entry.file_name()), &read(&entry.path())?)?;
         }
     }
-    update(&directory.join(name), &format!("{:#}\n", serde_json::to_value(&config)?))
+    Ok(())
 }
 
 /// The encoding that kubeconfigs use, by the type that Kubernetes' own objects use for it.

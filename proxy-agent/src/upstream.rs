@@ -16,7 +16,7 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::config::Kubeconfig;
+use kube::config::{Kubeconfig, KubeconfigError};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -37,7 +37,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum UpstreamError {
-    #[error("cannot read kube-proxy's kubeconfig {}: {source}; is its ConfigMap mounted there?", path.display())]
+    #[error("cannot read kube-proxy's kubeconfig {}: {source}; {}", path.display(), way_out(source))]
     Kubeconfig { path: PathBuf, source: Box<kube::config::KubeconfigError> },
     #[error("kube-proxy's kubeconfig {} names no cluster with an https server: {server:?}", path.display())]
     Server { path: PathBuf, server: String },
@@ -45,7 +45,15 @@ pub enum UpstreamError {
     Proxy { path: PathBuf },
     #[error("kube-proxy's kubeconfig {} has a tls-server-name that is no name: {name:?}", path.display())]
     ServerName { path: PathBuf, name: String },
-    #[error("cannot read the authority {}: {source}", path.display())]
+    #[error(
+        "kube-proxy's kubeconfig {} has a client certificate for its user {user:?}. TLS ends at the agent, which cannot pass it on: give \
+         kube-proxy a token (tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token)", path.display()
+    )]
+    ClientCertificate { path: PathBuf, user: String },
+    #[error(
+        "cannot read the authority {}: {source}; the agent sees the directory of kube-proxy's kubeconfig and its own ServiceAccount: name \
+         the authority there, or put it in as certificate-authority-data", path.display()
+    )]
     Authority { path: PathBuf, source: io::Error },
     #[error("the authority in kube-proxy's kubeconfig {} cannot be used: {reason}", path.display())]
     BadAuthority { path: PathBuf, reason: String },
@@ -70,7 +78,13 @@ impl Place {
         })?;
         let context =
             config.contexts.iter().find(|named| Some(&named.name) == config.current_context.as_ref());
-        let cluster_name = context.and_then(|named| named.context.as_ref()).map(|context| &context.cluster);
+        let context = context.and_then(|named| named.context.as_ref());
+        if let Some(user) = context.and_then(|context| context.user.as_ref())
+            && has_client_certificate(&config, user)
+        {
+            return Err(UpstreamError::ClientCertificate { path: path.to_owned(), user: user.clone() });
+        }
+        let cluster_name = context.map(|context| &context.cluster);
         let cluster = config.clusters.iter().find(|named| Some(&named.name) == cluster_name);
         let cluster = cluster.and_then(|named| named.cluster.as_ref());
         let server = cluster.and_then(|cluster| cluster.server.clone()).unwrap_or_default();
@@ -104,6 +118,23 @@ impl Place {
             }
         };
         Ok(Self { server: uri, server_name: server_name.transpose()?, authority })
+    }
+}
+
+fn has_client_certificate(config: &Kubeconfig, user: &str) -> bool {
+    let found = config.auth_infos.iter().find(|named| named.name == user);
+    found
+        .and_then(|named| named.auth_info.as_ref())
+        .is_some_and(|user| user.client_certificate.is_some() || user.client_certificate_data.is_some())
+}
+
+/// What to do about a kubeconfig that cannot be read.
+pub(crate) fn way_out(error: &KubeconfigError) -> &'static str {
+    match error {
+        KubeconfigError::ReadConfig(error, _) if error.kind() == io::ErrorKind::PermissionDenied => {
+            "the agent does not run as root: have the node's installer let others read it, or take it from a ConfigMap"
+        }
+        _ => "is its volume mounted there?",
     }
 }
 

@@ -3,11 +3,12 @@
 //! A program's `main` sets up [`telemetry`] and starts a [`program::Program`]: it takes a [`shutdown::Shutdown`] from the
 //! signals, holds in [`readiness`] what the program still waits for, and runs the [`admin`] server beside the program's own
 //! tasks in [`shutdown::Tasks`], which ends them all in bounded time. [`connection`] is for those that serve, [`duration`]
-//! reads a kind of argument that all have. Nothing here knows Kubernetes, or what a program is for.
+//! reads a kind of argument that all have, [`last_words`] leaves why a program ended. Nothing here knows Kubernetes, or what a program is for.
 
 pub mod admin;
 pub mod connection;
 pub mod duration;
+pub mod last_words;
 pub mod program;
 pub mod readiness;
 pub mod shutdown;

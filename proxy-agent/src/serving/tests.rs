@@ -24,7 +24,7 @@ fn kube_proxy_finds_its_own_files_with_one_of_them_leading_to_the_agent() {
     let address = "127.0.0.1:10260".parse().unwrap();
     Identity::at(serving.path(), address).unwrap();
     let kubeconfig = original.path().join("kubeconfig.conf");
-    mirror(&kubeconfig, address, serving.path()).unwrap();
+    mirror(&kubeconfig, address, serving.path(), Files::All).unwrap();
     assert_eq!(fs::read_to_string(serving.path().join("config.conf")).unwrap(), "mode: nftables\n");
     let written = Kubeconfig::read_from(serving.path().join("kubeconfig.conf")).unwrap();
     let cluster = written.clusters[0].cluster.as_ref().unwrap();
@@ -35,11 +35,23 @@ fn kube_proxy_finds_its_own_files_with_one_of_them_leading_to_the_agent() {
     // Nothing is written again until something changes.
     let modified = |file: &str| fs::metadata(serving.path().join(file)).unwrap().modified().unwrap();
     let before = (modified("config.conf"), modified("kubeconfig.conf"));
-    mirror(&kubeconfig, address, serving.path()).unwrap();
+    mirror(&kubeconfig, address, serving.path(), Files::All).unwrap();
     assert_eq!((modified("config.conf"), modified("kubeconfig.conf")), before);
     fs::write(original.path().join("config.conf"), "mode: iptables\n").unwrap();
-    mirror(&kubeconfig, address, serving.path()).unwrap();
+    mirror(&kubeconfig, address, serving.path(), Files::All).unwrap();
     assert_eq!(fs::read_to_string(serving.path().join("config.conf")).unwrap(), "mode: iptables\n");
+}
+
+#[test]
+fn of_a_directory_that_kube_proxy_keeps_only_the_kubeconfig_is_taken() {
+    let (original, serving) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(original.path().join("kubeconfig"), ORIGINAL).unwrap();
+    fs::write(original.path().join("a-key-of-the-node"), "secret").unwrap();
+    let address = "127.0.0.1:10260".parse().unwrap();
+    Identity::at(serving.path(), address).unwrap();
+    mirror(&original.path().join("kubeconfig"), address, serving.path(), Files::Kubeconfig).unwrap();
+    assert!(Kubeconfig::read_from(serving.path().join("kubeconfig")).is_ok());
+    assert!(!serving.path().join("a-key-of-the-node").exists());
 }
 
 #[test]
