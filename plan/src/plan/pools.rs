@@ -187,8 +187,8 @@ fn make<'a>(scene: &Scene<'a>, name: &str, lead: usize, members: &[usize]) -> Re
     let (key, set) = find_kube_proxy(&scene.cluster.daemon_sets, spec.kube_proxy.as_ref())?;
     let kubeconfig = kube_proxy::kubeconfig(scene.cluster, key, set)?;
     let agent = Agent { image: &scene.settings.agent_image, pool: name, kubeconfig: &kubeconfig };
-    let mut wanted =
-        filter_daemon_set(&set.object, agent).map_err(|error| Problem::Unusable(error.to_string()))?;
+    let mut wanted = filter_daemon_set(&set.object, agent)
+        .map_err(|error| Problem::Unusable(key.clone(), Box::new(error)))?;
     let digest = Sha256::digest(json!(wanted).to_string());
     let revision = digest.iter().take(5).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let retained = |node: &usize| scene.needing(*node).all(|object| object.going == Some(Going::Retain));
