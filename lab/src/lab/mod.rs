@@ -6,6 +6,7 @@ mod echo;
 mod exec;
 mod failure;
 mod project;
+mod shipped;
 mod up;
 
 use std::fs;
@@ -24,6 +25,7 @@ use thiserror::Error;
 pub use self::builder::{Builder, ProxyMode};
 pub use self::echo::{Answer, EchoApp, Protocol, Seen};
 pub use self::exec::{Place, PlaceError};
+pub use self::shipped::Shipped;
 pub(crate) use self::up::wait_until;
 use crate::audit;
 use crate::command::{self, CommandError, Output};
