@@ -1,6 +1,9 @@
 //! The DaemonSet of a pool's agents, made from the cluster's own kube-proxy: the same image, flags, configuration, mounts
 //! and tolerations, with the agent beside it and one file replaced, the kubeconfig. Pure; the operator applies it.
 
+mod kubeconfig;
+pub mod mounts;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec};
@@ -14,6 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use thiserror::Error;
 
+use self::kubeconfig::Replacement;
 use crate::names::{AGENT_NAME, AGENT_POOL_LABEL, NAME_LABEL};
 
 mod revision;
@@ -34,14 +38,29 @@ pub struct Agent<'a> {
     pub kubeconfig: &'a str,
 }
 
-/// A DaemonSet that does not run kube-proxy.
+/// Why no agent can be made from a DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "DaemonSet {namespace}/{name} has no container that runs kube-proxy: name the right one in spec.kubeProxy"
-)]
-pub struct NotKubeProxy {
-    namespace: String,
-    name: String,
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum NoAgent {
+    #[error(
+        "DaemonSet {namespace}/{name} has no container that runs kube-proxy: name the right one in spec.kubeProxy"
+    )]
+    NotKubeProxy { namespace: String, name: String },
+    #[error(
+        "container {container} reads its kubeconfig {path} from no volume of its pod, so the agent cannot put its own there: mount it from a \
+         ConfigMap"
+    )]
+    NotMounted { container: String, path: String },
+    #[error(
+        "container {container} reads its kubeconfig {path} from a subdirectory of the {kind} volume {volume}, where the agent cannot put its \
+         own: mount the volume's part at {directory}, or the whole with the kubeconfig at its top"
+    )]
+    Nested { container: String, path: String, volume: String, kind: &'static str, directory: String },
+    #[error(
+        "container {container} has a mount at {inside}, in the directory of its kubeconfig {path}, which the agent replaces: mount it \
+         elsewhere"
+    )]
+    Occupied { container: String, path: String, inside: String },
 }
 
 /// A volume in memory that only the two containers share.
@@ -53,23 +72,18 @@ const ADMIN_PORT: i32 = 10261;
 const AGENT_USER: i64 = 65532;
 
 /// The agents of a pool in mode `Filter`.
-pub fn filter_daemon_set(kube_proxy: &DaemonSet, agent: Agent<'_>) -> Result<DaemonSet, NotKubeProxy> {
-    let not_kube_proxy = || NotKubeProxy {
+pub fn filter_daemon_set(kube_proxy: &DaemonSet, agent: Agent<'_>) -> Result<DaemonSet, NoAgent> {
+    let not_kube_proxy = || NoAgent::NotKubeProxy {
         namespace: kube_proxy.metadata.namespace.clone().unwrap_or_default(),
         name: kube_proxy.metadata.name.clone().unwrap_or_default(),
     };
     let spec = kube_proxy.spec.clone();
     let mut pod = spec.template.spec.ok_or_else(not_kube_proxy)?;
-    let container =
-        pod.containers.iter_mut().find(|container| runs_kube_proxy(container)).ok_or_else(not_kube_proxy)?;
-
-    let directory = agent.kubeconfig.rsplit_once('/').map_or("/", |(directory, _)| directory);
-    let mounts = container.volume_mounts.get_or_insert_default();
-    let own = mounts.iter_mut().find(|mount| mount.mount_path == directory).ok_or_else(not_kube_proxy)?;
-    // A mount over one file of a ConfigMap is no way: the kubelet makes a directory in its place, in the volume itself. So
-    // kube-proxy gets another volume there, which the agent fills with the same files and a kubeconfig of its own.
-    let original = std::mem::replace(own, mount(SHARED, directory, true));
-    pod.init_containers.get_or_insert_default().push(agent_container(agent, original));
+    let place = pod.containers.iter().position(runs_kube_proxy).ok_or_else(not_kube_proxy)?;
+    let Replacement { mounts, original, whole_directory } =
+        kubeconfig::replace(&pod, &pod.containers[place], agent.kubeconfig, SHARED)?;
+    pod.containers[place].volume_mounts = Some(mounts);
+    pod.init_containers.get_or_insert_default().push(agent_container(agent, original, whole_directory));
     pod.volumes.get_or_insert_default().push(Volume {
         name: SHARED.to_owned(),
         empty_dir: Some(EmptyDirVolumeSource {
@@ -82,6 +96,8 @@ pub fn filter_daemon_set(kube_proxy: &DaemonSet, agent: Agent<'_>) -> Result<Dae
     pod.node_selector.get_or_insert_default().insert(AGENT_POOL_LABEL.to_owned(), agent.pool.to_owned());
     pod.service_account_name = Some(AGENT_NAME.to_owned());
     pod.service_account = None;
+    // The agent needs its account, even where kube-proxy has credentials of its own.
+    pod.automount_service_account_token = None;
     only_on_nodes_of_a_pool(&mut pod);
 
     let labels: BTreeMap<String, String> = [(NAME_LABEL, AGENT_NAME), (AGENT_POOL_LABEL, agent.pool)]
@@ -150,7 +166,15 @@ pub fn without_requirement(terms: &mut Vec<NodeSelectorTerm>) {
 }
 
 /// It starts before kube-proxy, which finds its kubeconfig written, and goes on beside it.
-fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
+fn agent_container(agent: Agent<'_>, original: VolumeMount, whole_directory: bool) -> Container {
+    let mut arguments = vec![
+        "filter".to_owned(),
+        format!("--kube-proxy-kubeconfig={}", agent.kubeconfig),
+        format!("--serving-directory={SHARED_PATH}"),
+    ];
+    if !whole_directory {
+        arguments.push("--only-kubeconfig".to_owned());
+    }
     let environment = |name: &str, value: Option<&str>, field: Option<&str>| EnvVar {
         name: name.to_owned(),
         value: value.map(str::to_owned),
@@ -175,11 +199,7 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
         name: AGENT_NAME.to_owned(),
         image: Some(agent.image.to_owned()),
         image_pull_policy: Some("IfNotPresent".to_owned()),
-        args: Some(vec![
-            "filter".to_owned(),
-            format!("--kube-proxy-kubeconfig={}", agent.kubeconfig),
-            format!("--serving-directory={SHARED_PATH}"),
-        ]),
+        args: Some(arguments),
         env: Some(vec![
             environment("NODE_NAME", None, Some("spec.nodeName")),
             environment("AGENT_POOL", Some(agent.pool), None),
@@ -194,6 +214,8 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
             host_ip: None,
         }]),
         restart_policy: Some("Always".to_owned()),
+        // It says itself why it does not start; what it could not say is in its log. The operator finds either in the pod's status.
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         // An agent waits for up to a minute for the one before it to let go of its ports.
         startup_probe: Some(probe("/healthz", 1, 90)),
         readiness_probe: Some(probe("/readyz", 1, 3)),
@@ -201,8 +223,13 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount) -> Container {
         // is no hurry, and a busy node no reason.
         liveness_probe: Some(probe("/healthz", 10, 6)),
         volume_mounts: Some(vec![
-            VolumeMount { read_only: Some(true), ..original },
-            mount(SHARED, SHARED_PATH, false),
+            original,
+            VolumeMount {
+                name: SHARED.to_owned(),
+                mount_path: SHARED_PATH.to_owned(),
+                read_only: Some(false),
+                ..VolumeMount::default()
+            },
         ]),
         resources: Some(ResourceRequirements {
             requests: Some([("cpu", "10m"), ("memory", "16Mi")].map(quantity).into()),
@@ -230,13 +257,4 @@ fn confined() -> SecurityContext {
 
 fn quantity((name, amount): (&str, &str)) -> (String, Quantity) {
     (name.to_owned(), Quantity(amount.to_owned()))
-}
-
-fn mount(volume: &str, path: &str, read_only: bool) -> VolumeMount {
-    VolumeMount {
-        name: volume.to_owned(),
-        mount_path: path.to_owned(),
-        read_only: Some(read_only),
-        ..VolumeMount::default()
-    }
 }

@@ -20,6 +20,7 @@ mod world;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
+use isp_lab::topology::FamilyFlags;
 use isp_lab::{LabError, ProxyMode};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -38,8 +39,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     proxy_mode: ProxyMode,
     /// Without a mesh: an application behind an external address. Quicker.
-    #[arg(long)]
+    #[arg(long, required_if_eq_any([("dual_stack", "true"), ("ipv6_only", "true")]))]
     no_istio: bool,
+    #[command(flatten)]
+    families: FamilyFlags,
     /// How the nodes elsewhere come to leave the Services alone.
     #[arg(long, value_enum, default_value_t, ignore_case = true)]
     mode: Mode,
@@ -118,4 +121,16 @@ impl From<LabError> for StoryError {
     fn from(error: LabError) -> Self {
         Self::Lab(Box::new(error))
     }
+}
+
+#[test]
+fn the_families_are_chosen_without_a_mesh_and_one_way() {
+    let parse = |words: &[&str]| Arguments::try_parse_from([&["demo"], words].concat());
+    assert!(parse(&[]).is_ok() && parse(&["--no-istio"]).is_ok());
+    for flag in ["--dual-stack", "--ipv6-only"] {
+        assert!(parse(&["--no-istio", flag]).is_ok());
+        let error = parse(&[flag]).unwrap_err().to_string();
+        assert!(error.contains("--no-istio"), "{error}");
+    }
+    assert!(parse(&["--no-istio", "--dual-stack", "--ipv6-only"]).is_err());
 }

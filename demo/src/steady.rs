@@ -1,6 +1,7 @@
 //! The client that keeps asking, from before the object comes until after it is gone.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::story::StoryError;
+use crate::table::Target;
 use crate::world::{OPEN, World};
 
 /// Milliseconds from one question to the next, each over a connection of its own, and until one counts as not answered.
@@ -41,8 +43,13 @@ struct Tally {
     failed: AtomicU64,
 }
 
-/// A client at work.
+/// A client at work, in each IP family.
 pub(crate) struct Steady {
+    programs: Vec<Program>,
+}
+
+/// The program that asks one address.
+struct Program {
     child: Child,
     tally: Arc<Tally>,
     reader: JoinHandle<Counts>,
@@ -58,8 +65,35 @@ struct Line {
 
 impl Steady {
     pub(crate) async fn start(world: &World) -> Result<Self, StoryError> {
+        let mut programs = Vec::new();
+        for addresses in &world.addresses {
+            programs.push(Program::start(world, addresses.target(Target::ExternalAddress)).await?);
+        }
+        Ok(Self { programs })
+    }
+
+    /// For the screen.
+    pub(crate) fn counts(&self) -> String {
+        let all = |of: fn(&Tally) -> &AtomicU64| -> u64 {
+            self.programs.iter().map(|program| of(&program.tally).load(Ordering::Relaxed)).sum()
+        };
+        format!("{} requests, {} failed", all(|tally| &tally.sent), all(|tally| &tally.failed))
+    }
+
+    /// Asks nothing more, and waits for what is on its way.
+    pub(crate) async fn end(self) -> Result<Counts, StoryError> {
+        let mut all = Counts::default();
+        for program in self.programs {
+            all.add(program.end().await?);
+        }
+        Ok(all)
+    }
+}
+
+impl Program {
+    async fn start(world: &World, target: SocketAddr) -> Result<Self, StoryError> {
         let program = echo_program()?.display().to_string();
-        let target = format!("{}:80", world.addresses.external);
+        let target = target.to_string();
         let arguments = [
             &program,
             "ask",
@@ -85,14 +119,7 @@ impl Steady {
         Ok(Self { child, tally, reader })
     }
 
-    /// For the screen.
-    pub(crate) fn counts(&self) -> String {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        format!("{} requests, {} failed", of(&self.tally.sent), of(&self.tally.failed))
-    }
-
-    /// Asks nothing more, and waits for what is on its way.
-    pub(crate) async fn end(mut self) -> Result<Counts, StoryError> {
+    async fn end(mut self) -> Result<Counts, StoryError> {
         if let Some(client) = self.program() {
             // It may just have ended.
             let _ = kill(client, Signal::SIGINT);
@@ -125,6 +152,14 @@ async fn read(output: ChildStdout, tally: Arc<Tally>) -> Counts {
 const TOLD: usize = 10;
 
 impl Counts {
+    fn add(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.failed += other.failed;
+        self.slowest_ms = self.slowest_ms.max(other.slowest_ms);
+        self.failures.extend(other.failures);
+        self.failures.truncate(TOLD);
+    }
+
     fn take(&mut self, line: &str) {
         self.sent += 1;
         let (why, seq) = match serde_json::from_str::<Line>(line) {
@@ -157,4 +192,7 @@ fn answers_and_failures_are_counted() {
     counts.take("nonsense");
     assert_eq!((counts.sent, counts.failed, counts.slowest_ms), (3, 2, 21));
     assert_eq!(counts.failures[0], "request 2: timed out");
+    let mut all = counts.clone();
+    all.add(counts);
+    assert_eq!((all.sent, all.failed, all.slowest_ms, all.failures.len()), (6, 4, 21, 4));
 }

@@ -14,7 +14,7 @@ use crate::Arguments;
 use crate::probe;
 use crate::screen::{Screen, Tone};
 use crate::steady::{Counts, Steady};
-use crate::table::{self, Stage, Table};
+use crate::table::{self, Stage, Table, Target};
 use crate::world::{DEPLOYMENT, NAMESPACE, World};
 
 const OVERLAY: &str = "manifests/overlays/lab";
@@ -55,6 +55,7 @@ impl From<kube::Error> for StoryError {
 struct Report {
     as_it_should_be: bool,
     proxy_mode: String,
+    ip_families: Vec<&'static str>,
     mesh: bool,
     tables: Vec<Table>,
     steady: Counts,
@@ -95,6 +96,7 @@ pub(crate) async fn tell(arguments: &Arguments, screen: &Screen) -> Result<bool,
             && steady.failed == 0
             && tables.iter().all(Table::is_as_it_should_be),
         proxy_mode: arguments.proxy_mode.to_string(),
+        ip_families: world.families().names(),
         mesh: world.has_mesh(),
         tables,
         steady,
@@ -223,7 +225,7 @@ fn conclude(report: &Report, screen: &Screen) {
 fn what_to_try(world: &World, arguments: &Arguments, screen: &Screen) {
     let (name, file) = world.sample();
     let lab = format!("cargo xtask lab --name {}", arguments.name);
-    let (external, kubeconfig) = (world.addresses.external, world.lab.kubeconfig());
+    let kubeconfig = world.lab.kubeconfig();
     let path = if world.has_mesh() { crate::world::GUARDED } else { "" };
     screen.heading("The cluster stays up. Try:");
     for line in [
@@ -231,11 +233,15 @@ fn what_to_try(world: &World, arguments: &Arguments, screen: &Screen) {
         format!("{lab} kubectl -- get isp {name} -o wide"),
         "cargo run -q -p isp-cli -- status".to_owned(),
         "cargo run -q -p isp-cli -- explain-node work-1".to_owned(),
-        format!("{lab} exec client -- curl -s -i http://{external}{path}"),
-        format!("{lab} exec client-2 -- curl -s -i http://{external}{path}"),
-        format!("{lab} kubectl -- delete -f {file}"),
-        format!("{lab} down"),
-    ] {
+    ]
+    .into_iter()
+    .chain(world.addresses.iter().flat_map(|addresses| {
+        let external = addresses.target(Target::ExternalAddress);
+        ["client", "client-2"]
+            .map(|client| format!("{lab} exec {client} -- curl -s -i http://{external}{path}"))
+    }))
+    .chain([format!("{lab} kubectl -- delete -f {file}"), format!("{lab} down")])
+    {
         screen.say(&format!("  {line}"));
     }
 }

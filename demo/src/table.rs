@@ -4,7 +4,7 @@ mod expect;
 mod print;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ pub(crate) enum Stage {
     Restored,
 }
 
-/// The addresses of the story.
+/// The addresses of the story in one IP family.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     pub(crate) client: IpAddr,
@@ -102,13 +102,14 @@ impl Addresses {
         }
     }
 
-    pub(crate) fn target(&self, target: Target) -> (IpAddr, u16) {
-        match target {
+    pub(crate) fn target(&self, target: Target) -> SocketAddr {
+        let (address, port) = match target {
             Target::ExternalAddress => (self.external, 80),
             Target::IngressNodePort => (self.ingress_node, self.node_port),
             Target::OtherNodePort => (self.other_node, self.node_port),
             Target::ClusterIp => (self.cluster_ip, 80),
-        }
+        };
+        SocketAddr::new(address, port)
     }
 }
 
@@ -190,12 +191,11 @@ impl Cell {
         outcome: Outcome,
     ) -> Self {
         let expected = expected(stage, from, to, addresses);
-        let (address, port) = addresses.target(to);
         Self {
             from,
             to,
             own: addresses.of(from),
-            address: format!("{address}:{port}"),
+            address: addresses.target(to).to_string(),
             wrong: faults(from, to, addresses, &outcome),
             unexpected: (!outcome.is_like(&expected)).then_some(expected),
             outcome,

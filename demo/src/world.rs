@@ -2,11 +2,11 @@
 
 mod objects;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
-use isp_lab::topology::{CLIENT, CLIENT_2, Node};
+use isp_lab::topology::{CLIENT, CLIENT_2, EXTERNAL_RANGE, Families, Node};
 use isp_lab::{Lab, Place, istio};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
@@ -32,7 +32,8 @@ pub(crate) const DEPLOYMENT: &str = "deployment/registry";
 /// The cluster, and what of it depends on whether there is a mesh.
 pub(crate) struct World {
     pub(crate) lab: Lab,
-    pub(crate) addresses: Addresses,
+    /// One set for each IP family, in the lab's order.
+    pub(crate) addresses: Vec<Addresses>,
     mesh: bool,
 }
 
@@ -47,10 +48,15 @@ impl World {
             .nodes([INGRESS, ASKING, OTHER])
             .proxy_mode(arguments.proxy_mode)
             .istio(mesh)
+            .families(arguments.families.families())
             .progress(progress)
             .up()
             .await?;
-        screen.say(&format!("  a cluster of three nodes, kube-proxy in mode {}", arguments.proxy_mode));
+        screen.say(&format!(
+            "  a cluster of three nodes with {}, kube-proxy in mode {}",
+            lab.topology().families.names().join(" and "),
+            arguments.proxy_mode
+        ));
         lab.apply(&objects::application(mesh, ASKING_POD, ASKING, INGRESS, OTHER).to_string()).await?;
         let wait = ["-n", NAMESPACE, "rollout", "status", DEPLOYMENT, "--timeout=180s"];
         lab.kubectl(wait).await?;
@@ -62,6 +68,10 @@ impl World {
         let addresses = addresses(&lab, mesh).await?;
         count_at_the_router(&lab, &addresses).await?;
         Ok(Self { lab, addresses, mesh })
+    }
+
+    pub(crate) fn families(&self) -> Families {
+        self.lab.topology().families
     }
 
     pub(crate) fn has_mesh(&self) -> bool {
@@ -109,7 +119,7 @@ impl World {
 
     /// How many packets of the asking node's the router has seen on their way to the external address.
     pub(crate) async fn packets_at_the_router(&self) -> Result<u64, StoryError> {
-        let list = ["nft", "--json", "list", "counter", "ip", "demo", "asking"];
+        let list = ["nft", "--json", "list", "counter", "inet", "demo", "asking"];
         let output = self.lab.exec(&Place::Router, &list).await?;
         let printed: serde_json::Value = serde_json::from_str(&output.stdout).unwrap_or_default();
         let mut listed = printed["nftables"].as_array().into_iter().flatten();
@@ -124,77 +134,95 @@ impl World {
     }
 }
 
-async fn addresses(lab: &Lab, mesh: bool) -> Result<Addresses, StoryError> {
+async fn addresses(lab: &Lab, mesh: bool) -> Result<Vec<Addresses>, StoryError> {
     let node = |name: &str| -> Result<&Node, StoryError> {
         lab.topology().node(name).ok_or_else(|| StoryError::Missing(format!("node {name}")))
     };
+    let (asking_node, ingress, other) = (node(ASKING)?, node(INGRESS)?, node(OTHER)?);
     let (namespace, service) =
         if mesh { (istio::NAMESPACE, istio::GATEWAY) } else { (NAMESPACE, objects::APPLICATION) };
     let services: Api<Service> = Api::namespaced(lab.client(), namespace);
     let spec = services.get(service).await?.spec.unwrap_or_default();
     let missing = || StoryError::Missing(format!("an address of the Service {namespace}/{service}"));
     let port = spec.ports.iter().flatten().find(|port| port.port == 80).and_then(|port| port.node_port);
+    let node_port = port.and_then(|port| u16::try_from(port).ok()).ok_or_else(missing)?;
     let pods: Api<Pod> = Api::namespaced(lab.client(), NAMESPACE);
     let asking = pods.get(ASKING_POD).await?;
     let gateways: Api<Pod> = Api::namespaced(lab.client(), istio::NAMESPACE);
-    let gateway = if mesh {
-        let listed = gateways.list(&ListParams::default().labels("istio=ingressgateway")).await?;
-        Some(listed.iter().find_map(address_of).ok_or_else(missing)?)
-    } else {
-        None
+    let gateways = gateways.list(&ListParams::default().labels("istio=ingressgateway")).await?;
+    let families = lab.topology().families;
+    let cluster_ips: Vec<IpAddr> =
+        spec.cluster_ips.iter().flatten().filter_map(|ip| ip.parse().ok()).collect();
+    let of_family = |external: IpAddr| {
+        let same = move |address: &IpAddr| address.is_ipv4() == external.is_ipv4();
+        let first = |list: Vec<IpAddr>| list.into_iter().find(same).ok_or_else(missing);
+        let gateway = || gateways.iter().find_map(|pod| addresses_of(pod).into_iter().find(same));
+        Ok(Addresses {
+            client: first(CLIENT.hosts(EXTERNAL, families))?,
+            other_client: first(CLIENT_2.hosts(EXTERNAL, families))?,
+            pod: first(addresses_of(&asking))?,
+            host: first(asking_node.addresses(families))?,
+            ingress_node: first(ingress.addresses(families))?,
+            ingress_bridge: first(firsts_of(&ingress.pod_cidrs(families)))?,
+            other_node: first(other.addresses(families))?,
+            external,
+            cluster_ip: first(cluster_ips.clone())?,
+            node_port,
+            gateway: if mesh { Some(gateway().ok_or_else(missing)?) } else { None },
+        })
     };
-    let bridge = first_of(&node(INGRESS)?.pod_cidrs(lab.topology().families)).ok_or_else(missing)?;
-    Ok(Addresses {
-        client: CLIENT.host4(EXTERNAL).into(),
-        other_client: CLIENT_2.host4(EXTERNAL).into(),
-        pod: address_of(&asking).ok_or_else(missing)?,
-        host: node(ASKING)?.address().into(),
-        ingress_node: node(INGRESS)?.address().into(),
-        ingress_bridge: bridge,
-        other_node: node(OTHER)?.address().into(),
-        external: isp_lab::topology::EXTERNAL_RANGE.host4(EXTERNAL).into(),
-        cluster_ip: spec.cluster_ip.and_then(|ip| ip.parse().ok()).ok_or_else(missing)?,
-        node_port: port.and_then(|port| u16::try_from(port).ok()).ok_or_else(missing)?,
-        gateway,
-    })
+    EXTERNAL_RANGE.hosts(EXTERNAL, families).into_iter().map(of_family).collect()
 }
 
-fn address_of(pod: &Pod) -> Option<IpAddr> {
+fn addresses_of(pod: &Pod) -> Vec<IpAddr> {
     let running = pod.metadata.deletion_timestamp.is_none();
-    pod.status.as_ref()?.pod_ip.as_ref().filter(|_| running)?.parse().ok()
+    let status = pod.status.as_ref().filter(|_| running);
+    let listed = status.and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
+    listed.filter_map(|address| address.ip.parse().ok()).collect()
 }
 
-/// A node is the first in the network of its pods.
-fn first_of(networks: &[String]) -> Option<IpAddr> {
-    let (network, _) = networks.first()?.split_once('/')?;
-    let network: std::net::Ipv4Addr = network.parse().ok()?;
-    Some(std::net::Ipv4Addr::from_bits(network.to_bits() + 1).into())
+/// A node is the first in the networks of its pods.
+fn firsts_of(networks: &[String]) -> Vec<IpAddr> {
+    let first = |network: &String| match network.split_once('/')?.0.parse().ok()? {
+        IpAddr::V4(network) => Some(Ipv4Addr::from_bits(network.to_bits() + 1).into()),
+        IpAddr::V6(network) => Some(Ipv6Addr::from_bits(network.to_bits() + 1).into()),
+    };
+    networks.iter().filter_map(first).collect()
 }
 
-/// What a cloud would do: the application's Service gets an address of the router's, which leads to the ingress node.
+/// What a cloud would do: the application's Service gets an address of the router's in each family, which leads to the ingress node.
 async fn give_address(lab: &Lab) -> Result<(), StoryError> {
     let services: Api<Service> = Api::namespaced(lab.client(), NAMESPACE);
-    let address = isp_lab::topology::EXTERNAL_RANGE.host4(EXTERNAL);
-    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": address, "ipMode": "VIP"}]}}});
+    let addresses = EXTERNAL_RANGE.hosts(EXTERNAL, lab.topology().families);
+    let ingress: Vec<_> = addresses.iter().map(|address| json!({"ip": address, "ipMode": "VIP"})).collect();
+    let status = json!({"status": {"loadBalancer": {"ingress": ingress}}});
     services.patch_status(objects::APPLICATION, &PatchParams::default(), &Patch::Merge(status)).await?;
-    lab.route(address.into(), &[INGRESS]).await?;
+    for address in addresses {
+        lab.route(address, &[INGRESS]).await?;
+    }
     Ok(())
 }
 
-/// Whether a question passed the router cannot be seen from its answer.
-async fn count_at_the_router(lab: &Lab, addresses: &Addresses) -> Result<(), StoryError> {
-    let (host, external) = (addresses.host.to_string(), addresses.external.to_string());
-    let steps: [&[&str]; 4] = [
-        &["nft", "add", "table", "ip", "demo"],
-        &["nft", "add", "counter", "ip", "demo", "asking"],
-        &["nft", "add", "chain", "ip", "demo", "seen", "{ type filter hook prerouting priority -300; }"],
-        &[
-            "nft", "add", "rule", "ip", "demo", "seen", "ip", "saddr", &host, "ip", "daddr", &external,
-            "counter", "name", "asking",
-        ],
+/// Whether a question passed the router cannot be seen from its answer. One counter does for all families: those whose packets
+/// are counted ask one at a time.
+async fn count_at_the_router(lab: &Lab, addresses: &[Addresses]) -> Result<(), StoryError> {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let mut steps = vec![
+        words("add table inet demo"),
+        words("add counter inet demo asking"),
+        ["add", "chain", "inet", "demo", "seen", "{ type filter hook prerouting priority -300; }"]
+            .map(str::to_owned)
+            .into(),
     ];
+    for Addresses { host, external, .. } in addresses {
+        let family = if external.is_ipv6() { "ip6" } else { "ip" };
+        steps.push(words(&format!(
+            "add rule inet demo seen {family} saddr {host} {family} daddr {external} counter name asking"
+        )));
+    }
     for step in steps {
-        let output = lab.exec(&Place::Router, step).await?;
+        let command: Vec<String> = ["nft".to_owned()].into_iter().chain(step).collect();
+        let output = lab.exec(&Place::Router, &command).await?;
         if !output.success {
             return Err(StoryError::Router(output.stderr));
         }

@@ -116,6 +116,45 @@ fn without_a_mesh_and_with_iptables_twice_in_a_row() {
     }
 }
 
+/// What stands in for the addresses that are the same in each family: the client's, and the ingress node's towards its pods.
+const FAMILIES: [(&str, &str, &str); 2] =
+    [("IPv4", "198.51.100.10", "10.244.1.1"), ("IPv6", "2001:db8:1::a", "fd00:244:0:1::1")];
+/// Questions in each family.
+const QUESTIONS: usize = BEFORE.len();
+
+/// Flags of the families, and kube-proxy's mode. The campaign has all of them.
+fn families() -> Vec<(&'static str, &'static str)> {
+    let most_telling = ("--dual-stack", "nftables");
+    if std::env::var_os("ISP_SOAK_FAMILIES").is_none() {
+        return vec![most_telling];
+    }
+    let others = [("--dual-stack", "iptables"), ("--ipv6-only", "nftables"), ("--ipv6-only", "iptables")];
+    [most_telling].into_iter().chain(others).collect()
+}
+
+#[test]
+fn with_ipv6_every_cell_is_as_it_should_be_in_each_family() {
+    for (flag, mode) in families() {
+        let arguments = ["--no-istio", flag, "--proxy-mode", mode];
+        let report = report(&demo("demo-families").args(arguments).output().unwrap());
+        let has = |family: &str| flag == "--dual-stack" || family == "IPv6";
+        let wanted: Vec<_> = FAMILIES.into_iter().filter(|(family, ..)| has(family)).collect();
+        assert_eq!(report["ipFamilies"], json!(wanted.iter().map(|(name, ..)| name).collect::<Vec<_>>()));
+        for (stage, table) in report["tables"].as_array().unwrap().iter().enumerate() {
+            let cells = table["cells"].as_array().unwrap();
+            assert_eq!(cells.len(), wanted.len() * QUESTIONS);
+            for (cells, (family, client, bridge)) in cells.chunks(QUESTIONS).zip(&wanted) {
+                // The client's question to the external address, before, after and restored.
+                let seen = if stage == 1 { client } else { bridge };
+                assert_eq!(cells[0]["own"], *client, "{family}");
+                assert_eq!(cells[0]["seen"]["application"], *seen, "{family}, {stage}");
+            }
+        }
+        assert_eq!((&report["asItShouldBe"], &report["steady"]["failed"]), (&json!(true), &json!(0)));
+        assert!(is_gone("demo-families"));
+    }
+}
+
 /// Moments at which it is broken off, in seconds since its start, and its arguments. The campaign has more, and in a mesh, too.
 fn moments() -> Vec<(f64, &'static [&'static str])> {
     let spread = |count: u32, seconds: f64, arguments: &'static [&'static str]| {

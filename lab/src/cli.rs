@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use isp_lab::provision::{self, KubernetesVersion, Purpose};
+use isp_lab::topology::FamilyFlags;
 use isp_lab::{Lab, LabError, Place, ProxyMode, init, release, run_guest};
 
 /// A real Kubernetes cluster on this machine, without Docker.
@@ -112,9 +113,8 @@ struct Up {
     /// Install Istio with an ingress gateway on the ingress nodes.
     #[arg(long)]
     istio: bool,
-    /// IPv6 beside IPv4.
-    #[arg(long)]
-    dual_stack: bool,
+    #[command(flatten)]
+    families: FamilyFlags,
     /// The port on the host's loopback that leads to the API server; any free one when left out.
     #[arg(long, default_value_t = 0)]
     api_port: u16,
@@ -217,7 +217,7 @@ async fn up(name: &str, arguments: Up) -> Result<(), LabError> {
         .proxy_mode(arguments.proxy_mode)
         .kubernetes(arguments.kubernetes)
         .istio(arguments.istio)
-        .dual_stack(arguments.dual_stack)
+        .families(arguments.families.families())
         .api_port(arguments.api_port)
         .progress(say);
     if let Some(nodes) = arguments.ingress_nodes {

@@ -119,7 +119,7 @@ impl ControlPlane {
             api_port: api,
             etcd_ports: (etcd, peers),
             data: directory.join("etcd"),
-            families: Families::Single,
+            families: Families::Ipv4,
             audit: audit_log(&directory),
             admission: admission.map(Path::to_owned),
             manager_port: None,

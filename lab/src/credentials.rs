@@ -15,10 +15,12 @@ pub(crate) struct Credentials {
 }
 
 /// Whose kubeconfigs are made, as file name, user and group. `admin` is what people and tests use.
-const USERS: [(&str, &str, Option<&str>); 3] = [
+const USERS: [(&str, &str, Option<&str>); 4] = [
     ("admin", "kubernetes-admin", Some("system:masters")),
     ("controller-manager", "system:kube-controller-manager", None),
     ("scheduler", "system:kube-scheduler", None),
+    // Where installers give kube-proxy a certificate and no ServiceAccount; the lab's own has one.
+    ("kube-proxy", "system:kube-proxy", None),
 ];
 
 /// What the API server calls kubelets as; a role binding lets it.

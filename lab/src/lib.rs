@@ -48,8 +48,8 @@ pub use control_plane::{ControlPlane, ControlPlaneError};
 pub use image::Error as ImageError;
 pub use images::{ECHO_IMAGE, echo_program, pack};
 pub use lab::{
-    Answer, Builder, EchoApp, Lab, LabError, Place, PlaceError, Protocol, ProxyMode, Seen, down, list,
-    log_path,
+    Answer, Builder, EchoApp, Lab, LabError, Place, PlaceError, Protocol, ProxyMode, Seen, Shipped, down,
+    list, log_path,
 };
 pub use netns::{End, NetNs, NetNsError};
 pub use program::{Program, free_address, until};

@@ -70,10 +70,9 @@ pub(crate) fn node(topology: &Topology, node: &Node) -> Setup {
     }
     let mut sysctl = forwarding(families);
     // Connections between pods of one node pass a bridge; without this their translated replies would pass it unseen.
-    sysctl.push(("bridge/bridge-nf-call-iptables", "1"));
-    if families == Families::Dual {
-        sysctl.push(("bridge/bridge-nf-call-ip6tables", "1"));
-    }
+    sysctl.extend(
+        families.pick(("bridge/bridge-nf-call-iptables", "1"), ("bridge/bridge-nf-call-ip6tables", "1")),
+    );
     Setup { ip, sysctl, nft: masquerade_pods(families) }
 }
 
@@ -91,10 +90,9 @@ pub(crate) fn router(families: Families) -> Setup {
     ip.extend(EXTERNAL_RANGE.cidrs(families).iter().map(|range| format!("route add unreachable {range}")));
     let mut sysctl = forwarding(families);
     // Connections to one address spread over its nodes by their ports too, as with a load balancer.
-    sysctl.push(("ipv4/fib_multipath_hash_policy", "1"));
-    if families == Families::Dual {
-        sysctl.push(("ipv6/fib_multipath_hash_policy", "1"));
-    }
+    sysctl.extend(
+        families.pick(("ipv4/fib_multipath_hash_policy", "1"), ("ipv6/fib_multipath_hash_policy", "1")),
+    );
     Setup { ip, sysctl, nft: String::new() }
 }
 
@@ -153,20 +151,12 @@ fn pod_routes(node: &Node, families: Families) -> Vec<String> {
 }
 
 fn forwarding(families: Families) -> Vec<(&'static str, &'static str)> {
-    let mut sysctl = vec![("ipv4/ip_forward", "1")];
-    if families == Families::Dual {
-        sysctl.push(("ipv6/conf/all/forwarding", "1"));
-    }
-    sysctl
+    families.pick(("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1"))
 }
 
 /// The fabric is a switch: what crosses it is not the control plane's business.
 fn switch_only(families: Families) -> Vec<(&'static str, &'static str)> {
-    let mut sysctl = vec![("bridge/bridge-nf-call-iptables", "0")];
-    if families == Families::Dual {
-        sysctl.push(("bridge/bridge-nf-call-ip6tables", "0"));
-    }
-    sysctl
+    families.pick(("bridge/bridge-nf-call-iptables", "0"), ("bridge/bridge-nf-call-ip6tables", "0"))
 }
 
 /// Pods leave the cluster with their node's address; among pods addresses are never touched.
@@ -174,7 +164,7 @@ fn masquerade_pods(families: Families) -> String {
     let mut rules = String::from(
         "table inet lab {\n chain pods-leaving {\n  type nat hook postrouting priority srcnat + 10;\n",
     );
-    for (pods, family) in POD_RANGE.cidrs(families).iter().zip(["ip", "ip6"]) {
+    for (pods, family) in POD_RANGE.cidrs(families).iter().zip(families.pick("ip", "ip6")) {
         let _ =
             writeln!(rules, "  {family} saddr {pods} {family} daddr != {pods} oifname \"eth0\" masquerade");
     }

@@ -1,6 +1,7 @@
 //! Who is in the lab and at which address: pure, known before anything starts.
 //!
-//! Every lab has network namespaces of its own, so all labs use the same addresses.
+//! Every lab has network namespaces of its own, so all labs use the same addresses. The picture has IPv4; each network has an
+//! IPv6 range too, for labs with both families or IPv6 alone.
 //!
 //! ```text
 //!   client 198.51.100.10 ──┐                       ┌── edge-1 10.90.0.11  pods 10.244.1.0/24
@@ -9,11 +10,15 @@
 //!      external range 192.0.2.0/24        └── control plane 10.90.0.1
 //! ```
 
+mod families;
+
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub use self::families::{Families, FamilyFlags};
 
 /// The range of ClusterIPs.
 pub const SERVICE_RANGE: Range =
@@ -38,7 +43,7 @@ const fn v6(a: u16, b: u16, c: u16, d: u16) -> Ipv6Addr {
     Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)
 }
 
-/// An IPv4 network and the IPv6 network that stands beside it in a dual-stack lab.
+/// An IPv4 network and the IPv6 network that stands beside it or in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     v4: (Ipv4Addr, u8),
@@ -68,24 +73,6 @@ impl Range {
     /// The `n`th addresses with the length of their network, as an interface is given them.
     pub fn interface(self, n: u8, families: Families) -> Vec<String> {
         families.pick(format!("{}/{}", self.host4(n), self.v4.1), format!("{}/{}", self.host6(n), self.v6.1))
-    }
-}
-
-/// IPv4 alone, or IPv4 and IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Families {
-    /// IPv4 alone.
-    Single,
-    /// IPv4 first, then IPv6.
-    Dual,
-}
-
-impl Families {
-    fn pick<T>(self, v4: T, v6: T) -> Vec<T> {
-        match self {
-            Families::Single => vec![v4],
-            Families::Dual => vec![v4, v6],
-        }
     }
 }
 
@@ -181,7 +168,7 @@ impl Node {
         FABRIC.interface(10 + self.index, families)
     }
 
-    /// Its IPv4 address.
+    /// Its IPv4 address, where the lab has IPv4.
     pub fn address(&self) -> Ipv4Addr {
         FABRIC.host4(10 + self.index)
     }
@@ -204,7 +191,7 @@ impl Node {
 pub struct Topology {
     /// The nodes in the order they were named.
     pub nodes: Vec<Node>,
-    /// IPv4 alone or both.
+    /// IPv4, IPv6 or both.
     pub families: Families,
 }
 
@@ -250,6 +237,11 @@ impl Topology {
 /// The address of the API server on the fabric.
 pub fn control_plane_addresses(families: Families) -> Vec<IpAddr> {
     FABRIC.hosts(1, families)
+}
+
+/// Where the API server is for everything inside the lab, in the first family.
+pub(crate) fn server(families: Families, port: u16) -> String {
+    format!("https://{}", SocketAddr::new(control_plane_addresses(families)[0], port))
 }
 
 /// The address of the cluster's DNS Service.

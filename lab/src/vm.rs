@@ -12,7 +12,7 @@ mod protocol;
 mod qemu;
 
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::thread;
@@ -83,9 +83,9 @@ impl Vm<'_> {
         self.node.name.as_str()
     }
 
-    /// Its address on the fabric.
-    pub fn address(&self) -> Ipv4Addr {
-        self.node.address()
+    /// Its first address on the fabric.
+    pub fn address(&self) -> IpAddr {
+        self.node.addresses(self.lab.topology().families)[0]
     }
 
     /// Runs a program in it to its end, whatever that is.

@@ -30,7 +30,8 @@ fn target(address: IpAddr, port: u16) -> String {
 
 #[tokio::test]
 async fn the_address_is_lost_and_kept_in_both_families() {
-    let lab = Lab::builder().name("dual").nodes(["edge-1", "work-1"]).dual_stack(true).up().await.unwrap();
+    let lab =
+        Lab::builder().name("dual").nodes(["edge-1", "work-1"]).families(Families::Dual).up().await.unwrap();
     let app =
         EchoApp { name: "dual", namespace: "default", node: "edge-1", node_port: 30080, annotations: &[] };
     lab.run_echo(&app).await.unwrap();

@@ -37,8 +37,8 @@ pub struct RunArgs {
     /// The image of the agents.
     #[arg(long, env = "AGENT_IMAGE")]
     pub(crate) agent_image: String,
-    /// Where /healthz, /readyz and /metrics are served.
-    #[arg(long, default_value = "0.0.0.0:8080")]
+    /// Where /healthz, /readyz and /metrics are served; `[::]` is every address, of both families.
+    #[arg(long, default_value = "[::]:8080")]
     pub(crate) admin: SocketAddr,
     #[command(flatten)]
     pub(crate) lease: LeaseArgs,

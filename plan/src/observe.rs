@@ -18,7 +18,8 @@ use isp_api::sidecar::{PROXY_CONFIG_ANNOTATION, Sidecar};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ContainerStatus, Node as NodeObject, Pod as PodObject, Service as ServiceObject,
+    ConfigMap, ContainerState, ContainerStateTerminated, ContainerStatus, Node as NodeObject,
+    Pod as PodObject, Service as ServiceObject,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -260,10 +261,16 @@ pub fn pod(object: &PodObject) -> Option<Pod> {
 /// What keeps a container from running.
 fn trouble(container: &ContainerStatus) -> Option<String> {
     let state = container.state.as_ref()?;
+    let last_words = |state: &ContainerState| state.terminated.as_ref().and_then(last_words);
     let (reason, message) = match (&state.waiting, &state.terminated) {
+        // The kubelet waits before it starts the container again, and says only that.
+        (Some(waiting), _) if waiting.reason.as_deref() == Some("CrashLoopBackOff") => {
+            let told = container.last_state.as_ref().and_then(last_words);
+            (waiting.reason.clone()?, told.or_else(|| waiting.message.clone()))
+        }
         (Some(waiting), _) => (waiting.reason.clone()?, waiting.message.clone()),
         (None, Some(ended)) if ended.exit_code != 0 => {
-            (format!("ended with {}", ended.exit_code), ended.message.clone())
+            (format!("ended with {}", ended.exit_code), last_words(state))
         }
         _ => return None,
     };
@@ -272,6 +279,13 @@ fn trouble(container: &ContainerStatus) -> Option<String> {
     }
     let message = message.map(|message| format!(": {message}")).unwrap_or_default();
     Some(format!("container {}: {reason}{message}", container.name))
+}
+
+/// The last line that a container left, of a length that fits into a status.
+fn last_words(ended: &ContainerStateTerminated) -> Option<String> {
+    const LONGEST: usize = 600;
+    let line = ended.message.as_deref()?.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.trim().chars().take(LONGEST).collect())
 }
 
 /// Of a ConfigMap that configures kube-proxy, by file: where its kubeconfig is.

@@ -9,7 +9,7 @@ use isp_runtime::shutdown::Shutdown;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::serving::{Identity, ServingError, mirror};
+use crate::serving::{Identity, Mirrored, ServingError, mirror};
 use crate::upstream::{ClientCertificate, Place, Upstream};
 
 /// How often the files are looked at; a kubelet updates them about once a minute.
@@ -21,11 +21,12 @@ pub(crate) struct Files {
     pub(crate) directory: PathBuf,
     pub(crate) address: SocketAddr,
     pub(crate) identity: Identity,
+    pub(crate) mirrored: Mirrored,
 }
 
 impl Files {
     pub(crate) fn mirror(&self) -> Result<(), ServingError> {
-        mirror(&self.kubeconfig, self.address, &self.identity, &self.directory)
+        mirror(&self.kubeconfig, self.address, &self.identity, &self.directory, self.mirrored)
     }
 
     /// Follows the cluster's own configuration of kube-proxy. One that names another API server or authority is taken by a new start:

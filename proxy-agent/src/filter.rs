@@ -23,7 +23,7 @@ use crate::listen::{self, Server};
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::report;
-use crate::serving::{Identity, ServingError};
+use crate::serving::{Identity, Mirrored, ServingError};
 use crate::state::State;
 use crate::upstream::{self, ClientCertificate, Place, Upstream, UpstreamError};
 use crate::view_source;
@@ -54,6 +54,9 @@ pub struct FilterArgs {
     /// The directory that kube-proxy sees in the place of its own: its files, with a kubeconfig that leads here.
     #[arg(long, default_value = "/run/proxy-agent")]
     serving_directory: PathBuf,
+    /// Put only the kubeconfig there: the other files of its directory stay as kube-proxy has them.
+    #[arg(long)]
+    only_kubeconfig: bool,
     /// Where kube-proxy is served; a loopback address.
     #[arg(long, default_value = "127.0.0.1:10260")]
     listen: SocketAddr,
@@ -69,7 +72,8 @@ pub struct FilterArgs {
     /// The token with which the agent itself asks the API server.
     #[arg(long, default_value = "/var/run/secrets/kubernetes.io/serviceaccount/token")]
     token_file: PathBuf,
-    /// Where kube-proxy serves its own metrics; there the agent looks whether the kernel has followed.
+    /// Where kube-proxy serves its own metrics; there the agent looks whether the kernel has followed. Of the loopback, both families
+    /// are tried.
     #[arg(long, default_value = "127.0.0.1:10249")]
     kube_proxy_metrics: SocketAddr,
 }
@@ -127,6 +131,7 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
         directory: arguments.serving_directory.clone(),
         address,
         identity,
+        mirrored: if arguments.only_kubeconfig { Mirrored::Kubeconfig } else { Mirrored::All },
     };
     // Written when the agent listens: kube-proxy starts when it finds it.
     files.mirror()?;

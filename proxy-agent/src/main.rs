@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use isp_proxy_agent::{FilterArgs, filter, hold};
+use isp_runtime::last_words;
 use isp_runtime::telemetry::LogArgs;
 
 /// The agent of a node outside the ingress pool.
@@ -39,6 +40,7 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(%error, "the agent ends");
+            last_words::leave(&error);
             ExitCode::FAILURE
         }
     }

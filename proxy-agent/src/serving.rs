@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub(crate) use self::identity::Identity;
-pub(crate) use self::mirror::mirror;
+pub(crate) use self::mirror::{Mirrored, mirror};
+use crate::upstream::way_out;
 
 /// Why the agent cannot serve.
 #[derive(Debug, Error)]
@@ -30,7 +31,7 @@ pub enum ServingError {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot read kube-proxy's kubeconfig {}: {source}; is its ConfigMap mounted there?", path.display())]
+    #[error("cannot read kube-proxy's kubeconfig {}: {source}; {}", path.display(), way_out(source))]
     Original { path: PathBuf, source: Box<kube::config::KubeconfigError> },
     #[error("cannot write a kubeconfig for kube-proxy: {0}")]
     Kubeconfig(#[from] serde_json::Error),

@@ -17,7 +17,7 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::config::Kubeconfig;
+use kube::config::{Kubeconfig, KubeconfigError};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -39,7 +39,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum UpstreamError {
-    #[error("cannot read kube-proxy's kubeconfig {}: {source}; is its ConfigMap mounted there?", path.display())]
+    #[error("cannot read kube-proxy's kubeconfig {}: {source}; {}", path.display(), way_out(source))]
     Kubeconfig { path: PathBuf, source: Box<kube::config::KubeconfigError> },
     #[error("kube-proxy's kubeconfig {} names no cluster with an https server: {server:?}", path.display())]
     Server { path: PathBuf, server: String },
@@ -47,7 +47,10 @@ pub enum UpstreamError {
     Proxy { path: PathBuf },
     #[error("kube-proxy's kubeconfig {} has a tls-server-name that is no name: {name:?}", path.display())]
     ServerName { path: PathBuf, name: String },
-    #[error("cannot read the authority {}: {source}", path.display())]
+    #[error(
+        "cannot read the authority {}: {source}; the agent sees the directory of kube-proxy's kubeconfig and its own ServiceAccount: name \
+         the authority there, or put it in as certificate-authority-data", path.display()
+    )]
     Authority { path: PathBuf, source: io::Error },
     #[error("the authority in kube-proxy's kubeconfig {} cannot be used: {reason}", path.display())]
     BadAuthority { path: PathBuf, reason: String },
@@ -76,7 +79,8 @@ impl Place {
         })?;
         let context =
             config.contexts.iter().find(|named| Some(&named.name) == config.current_context.as_ref());
-        let cluster_name = context.and_then(|named| named.context.as_ref()).map(|context| &context.cluster);
+        let context = context.and_then(|named| named.context.as_ref());
+        let cluster_name = context.map(|context| &context.cluster);
         let cluster = config.clusters.iter().find(|named| Some(&named.name) == cluster_name);
         let cluster = cluster.and_then(|named| named.cluster.as_ref());
         let server = cluster.and_then(|cluster| cluster.server.clone()).unwrap_or_default();
@@ -112,6 +116,16 @@ impl Place {
 fn decoded(base64: &str) -> Result<Vec<u8>, String> {
     let bytes: Result<k8s_openapi::ByteString, _> = serde_json::from_value(base64.into());
     bytes.map(|bytes| bytes.0).map_err(|error| error.to_string())
+}
+
+/// What to do about a kubeconfig that cannot be read.
+pub(crate) fn way_out(error: &KubeconfigError) -> &'static str {
+    match error {
+        KubeconfigError::ReadConfig(error, _) if error.kind() == io::ErrorKind::PermissionDenied => {
+            "the agent does not run as root: have the node's installer let others read it, or take it from a ConfigMap"
+        }
+        _ => "is its volume mounted there?",
+    }
 }
 
 /// The certificates of an authority, or of a chain; at least one.

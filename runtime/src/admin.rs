@@ -23,6 +23,7 @@ use self::answer::Pages;
 use crate::{
     connection::{Door, DoorLimits},
     health::Health,
+    listen::bind,
     readiness::Readiness,
     shutdown::Shutdown,
 };
@@ -77,7 +78,7 @@ impl Admin {
     /// Opens the socket. Port 0 lets the kernel choose.
     pub async fn bind(address: SocketAddr) -> Result<Self, AdminError> {
         let failed = |source| AdminError { address, source };
-        Self::on(TcpListener::bind(address).await.map_err(failed)?).map_err(failed)
+        Self::on(bind(address).await.map_err(failed)?).map_err(failed)
     }
 
     /// Takes a socket that is open.

@@ -1,6 +1,8 @@
 //! Opening a listening socket that another process may still hold: in a pod of the node's network the port is the node's, and a pod that
 //! ends may take a while to let go of it.
 
+mod families;
+
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,6 +11,8 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
+pub use self::families::bind;
+
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// Opens the socket, and waits up to `patience` for another process to let go of the address.
@@ -16,7 +20,7 @@ pub async fn listen(address: SocketAddr, patience: Duration) -> io::Result<TcpLi
     let began = Instant::now();
     let mut said = false;
     loop {
-        match TcpListener::bind(address).await {
+        match bind(address).await {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && began.elapsed() < patience => {
                 if !said {
                     warn!(%address, "another process listens there; it is waited for up to {} s", patience.as_secs());

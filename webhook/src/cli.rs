@@ -33,11 +33,11 @@ pub enum Command {
 /// `webhook run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Where API servers are served.
-    #[arg(long, default_value = "0.0.0.0:8443")]
+    /// Where API servers are served; `[::]` is every address, of both families.
+    #[arg(long, default_value = "[::]:8443")]
     pub(crate) listen: SocketAddr,
     /// Where /healthz, /readyz and /metrics are served.
-    #[arg(long, default_value = "0.0.0.0:8080")]
+    #[arg(long, default_value = "[::]:8080")]
     pub(crate) admin: SocketAddr,
     /// Serve only callers with a certificate that one of the authorities in this file has signed. API servers have to be given one, by
     /// --admission-control-config-file.

@@ -34,6 +34,8 @@ pub(crate) enum Campaign {
     Hostile,
     /// The demo broken off at forty moments, half of them in a mesh, each leaving nothing behind
     DemoBreaks,
+    /// The demo with both IP families and with IPv6 alone, in nftables and iptables mode
+    DemoFamilies,
 }
 
 /// Crates whose unit tests have campaigns.
@@ -60,6 +62,7 @@ impl Campaign {
             }
             Self::Hostile => ("lab_hostile", "does_not_hurt_its_users", ("ISP_SOAK_HOSTILE", "1")),
             Self::DemoBreaks => ("lab_demo", "broken_off_at_any_moment", ("ISP_SOAK_DEMO", "20")),
+            Self::DemoFamilies => ("lab_demo", "with_ipv6_every_cell", ("ISP_SOAK_FAMILIES", "all")),
             // Of each of three kinds, one of them to both paths.
             Self::WebhookReviews => (WEBHOOK, "anything", ("ISP_REVIEW_CASES", "300000")),
         }
@@ -80,6 +83,7 @@ impl fmt::Display for Campaign {
             Self::WebhookReviews => "webhook-reviews",
             Self::Hostile => "hostile",
             Self::DemoBreaks => "demo-breaks",
+            Self::DemoFamilies => "demo-families",
         })
     }
 }

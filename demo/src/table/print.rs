@@ -6,24 +6,38 @@ use crate::screen::{Screen, Tone};
 /// A mark beside colours, which not everybody sees.
 const MARK: &str = " !";
 const INTENDED: &str = "silent, as intended";
+/// Who asks, from where, what, and the address that is seen: the least width of each. IPv6 addresses need more.
 const COLUMNS: [usize; 4] = [16, 16, 32, 18];
+const GAP: usize = 2;
 
 /// Its lines, with a heading.
 pub(crate) fn lines(table: &Table, mesh: bool, screen: &Screen) -> Vec<String> {
-    let [who, own, to, address] = COLUMNS;
+    let columns @ [who, own, to, address] = columns(table);
     let gateway = if mesh { format!("{:<address$}", "gateway sees") } else { String::new() };
     let status = if mesh { "status" } else { "" };
     let mut lines = vec![format!(
         "  {:<who$}{:<own$}{:<to$}{gateway}{:<address$}{status}",
         "who asks", "his address", "what", "application sees"
     )];
-    lines.extend(table.cells.iter().map(|cell| format!("  {}", line(cell, mesh, screen))));
+    lines.extend(table.cells.iter().map(|cell| format!("  {}", line(cell, mesh, columns, screen))));
     lines
 }
 
-fn line(cell: &Cell, mesh: bool, screen: &Screen) -> String {
-    let [who, own, to, address] = COLUMNS;
-    let what = format!("{} {}", short(cell.to), cell.address);
+fn columns(table: &Table) -> [usize; 4] {
+    let [who, mut own, mut to, address] = COLUMNS;
+    for cell in &table.cells {
+        own = own.max(cell.own.to_string().len() + GAP);
+        to = to.max(what(cell).len() + GAP);
+    }
+    [who, own, to, address]
+}
+
+fn what(cell: &Cell) -> String {
+    format!("{} {}", short(cell.to), cell.address)
+}
+
+fn line(cell: &Cell, mesh: bool, [who, own, to, address]: [usize; 4], screen: &Screen) -> String {
+    let what = what(cell);
     let head = format!("{:<who$}{:<own$}{what:<to$}", cell.from, cell.own);
     let marked = |text: String, wrong: bool, width: usize| {
         let text = if wrong { text + MARK } else { text };

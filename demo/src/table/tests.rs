@@ -95,6 +95,20 @@ fn what_is_not_as_it_should_be_is_told_and_silence_where_it_is_meant_is_fine() {
 }
 
 #[test]
+fn ipv6_addresses_are_asked_in_brackets_and_printed_in_columns() {
+    let mut addresses = addresses(None);
+    addresses.client = address("2001:db8:1::a");
+    addresses.ingress_node = address("fd00:90::b");
+    let cells = table(Stage::After, &addresses).cells;
+    let asked = cells.iter().find(|cell| cell.to == Target::IngressNodePort).unwrap();
+    assert_eq!(asked.address, "[fd00:90::b]:30080");
+    let printed = lines(&Table { stage: Stage::After, cells: cells.clone() }, false, &Screen::new(false));
+    let asked = |line: &&String| line.starts_with("  client") && line.contains("ingress node");
+    let line = printed.iter().find(asked).unwrap();
+    assert!(line.ends_with("ingress node [fd00:90::b]:30080  2001:db8:1::a"), "{line}");
+}
+
+#[test]
 fn a_cell_is_json_that_machines_can_compare() {
     let addresses = addresses(Some("10.244.1.7"));
     let outcome = expected(Stage::Before, Asker::Host, Target::ExternalAddress, &addresses);

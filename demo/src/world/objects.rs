@@ -1,7 +1,7 @@
 //! The objects of the story.
 
 use isp_lab::ECHO_IMAGE;
-use isp_lab::topology::CLIENT;
+use isp_lab::topology::{CLIENT, Families};
 use serde_json::{Value, json};
 
 use super::NAMESPACE;
@@ -62,6 +62,7 @@ fn service(mesh: bool) -> Value {
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": APPLICATION, "namespace": NAMESPACE},
         "spec": {
             "type": kind,
+            "ipFamilyPolicy": "PreferDualStack",
             "selector": {"app": APPLICATION},
             "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
         },
@@ -84,7 +85,7 @@ fn asking_pod(name: &str, node: &str) -> Value {
 /// The way through the gateway, and a policy there that lets in one range only.
 fn behind_the_gateway() -> [Value; 3] {
     let host = format!("{APPLICATION}.{NAMESPACE}.svc.cluster.local");
-    let range = CLIENT.cidrs(isp_lab::topology::Families::Single);
+    let range = CLIENT.cidrs(Families::Ipv4);
     let gateway = json!({"matchLabels": {"istio": "ingressgateway"}});
     [
         json!({

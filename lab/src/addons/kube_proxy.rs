@@ -38,10 +38,11 @@ pub(super) fn objects(
 
 fn configuration(families: Families, mode: ProxyMode) -> String {
     let ranges = POD_RANGE.cidrs(families).join(",");
+    let any = families.pick("0.0.0.0", "'::'")[0];
     format!(
         "apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
-bindAddress: 0.0.0.0
+bindAddress: {any}
 clientConnection:
   kubeconfig: /var/lib/kube-proxy/kubeconfig.conf
 clusterCIDR: {ranges}

@@ -48,7 +48,7 @@ impl Default for Builder {
             proxy_mode: ProxyMode::default(),
             kubernetes: KubernetesVersion::default(),
             istio: false,
-            families: Families::Single,
+            families: Families::default(),
             host_port: 0,
             progress: |_| {},
         }
@@ -98,10 +98,10 @@ impl Builder {
         self
     }
 
-    /// IPv6 beside IPv4.
+    /// The IP families. Default: IPv4.
     #[must_use]
-    pub fn dual_stack(mut self, wanted: bool) -> Self {
-        self.families = if wanted { Families::Dual } else { Families::Single };
+    pub fn families(mut self, families: Families) -> Self {
+        self.families = families;
         self
     }
 

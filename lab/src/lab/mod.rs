@@ -6,6 +6,7 @@ mod echo;
 mod exec;
 mod failure;
 mod project;
+mod shipped;
 mod up;
 
 use std::fs;
@@ -24,6 +25,7 @@ use thiserror::Error;
 pub use self::builder::{Builder, ProxyMode};
 pub use self::echo::{Answer, EchoApp, Protocol, Seen};
 pub use self::exec::{Place, PlaceError};
+pub use self::shipped::Shipped;
 pub(crate) use self::up::wait_until;
 use crate::audit;
 use crate::command::{self, CommandError, Output};
@@ -34,7 +36,7 @@ use crate::network;
 use crate::pki::PkiError;
 use crate::provision::ProvisionError;
 use crate::spec::{LabDir, Spec, SpecError};
-use crate::topology::{Topology, TopologyError, control_plane_addresses};
+use crate::topology::{self, Topology, TopologyError};
 
 /// What can go wrong with a lab.
 #[derive(Debug, Error)]
@@ -157,7 +159,7 @@ impl Lab {
 
     /// Where the API server is for everything inside the lab.
     pub fn server(&self) -> String {
-        format!("https://{}:{}", control_plane_addresses(self.spec.topology.families)[0], self.spec.api_port)
+        topology::server(self.spec.topology.families, self.spec.api_port)
     }
 
     /// What the project's own programs have asked of the API server so far.

@@ -25,7 +25,7 @@ use crate::node;
 use crate::provision::{self, Purpose};
 use crate::spec::{LabDir, Spec};
 use crate::store;
-use crate::topology::{SERVICE_RANGE, Topology, control_plane_addresses};
+use crate::topology::{self, SERVICE_RANGE, Topology, control_plane_addresses};
 
 const API_PORT: u16 = 6443;
 const API_DEADLINE: Duration = Duration::from_secs(90);
@@ -73,7 +73,7 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
     fs::create_dir_all(lab.logs()).map_err(fail(&lab.logs()))?;
     provision::disk_for_lab(lab.path())?;
     let families = topology.families;
-    let server = format!("https://{}:{API_PORT}", control_plane_addresses(families)[0]);
+    let server = topology::server(families, API_PORT);
     let credentials = issue(lab, &topology, &server)?;
 
     let settings = ControlPlaneSettings {
@@ -232,7 +232,7 @@ async fn give_objects(builder: &Builder, lab: &Lab) -> Result<(), LabError> {
         let object = addons::node(topology, node);
         nodes.patch(node.name.as_str(), &mine, &Patch::Apply(object)).await?;
     }
-    let server = format!("https://{}:{API_PORT}", control_plane_addresses(topology.families)[0]);
+    let server = topology::server(topology.families, API_PORT);
     let objects = addons::cluster(topology, builder.proxy_mode, builder.kubernetes, &server);
     lab.apply(&objects.to_string()).await
 }

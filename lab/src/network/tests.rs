@@ -8,7 +8,7 @@ fn topology(families: Families) -> Topology {
 
 #[test]
 fn a_node_knows_the_pods_of_the_others_and_not_its_own() {
-    let topology = topology(Families::Single);
+    let topology = topology(Families::Ipv4);
     let setup = node(&topology, &topology.nodes[0]);
     assert_eq!(
         setup.ip,
@@ -23,12 +23,23 @@ fn a_node_knows_the_pods_of_the_others_and_not_its_own() {
 }
 
 #[test]
-fn a_single_stack_lab_has_no_ipv6_anywhere() {
-    let topology = topology(Families::Single);
-    let setups = [control_plane(&topology), router(Families::Single), node(&topology, &topology.nodes[1])];
-    for setup in setups {
-        let text = format!("{setup:?}");
-        assert!(!text.contains("fd00") && !text.contains("ipv6") && !text.contains("ip6 "), "{text}");
+fn a_single_stack_lab_has_nothing_of_the_other_family_anywhere() {
+    let strangers: [(Families, &[&str]); 2] = [
+        (Families::Ipv4, &["fd00", "2001:db8", "ipv6", "ip6"]),
+        (Families::Ipv6, &["10.", "192.0.2", "198.51", "203.0", "ipv4", "ip saddr", "-iptables"]),
+    ];
+    for (families, words) in strangers {
+        let topology = topology(families);
+        let setups = [
+            control_plane(&topology),
+            router(families),
+            client(CLIENT, families),
+            node(&topology, &topology.nodes[1]),
+        ];
+        for setup in setups {
+            let text = format!("{setup:?}");
+            assert!(words.iter().all(|word| !text.contains(word)), "{families:?}: {text}");
+        }
     }
 }
 
@@ -43,6 +54,17 @@ fn a_dual_stack_node_masquerades_both_families_and_only_towards_the_outside() {
         setup.nft.contains("ip6 saddr fd00:244::/48 ip6 daddr != fd00:244::/48 oifname \"eth0\" masquerade")
     );
     assert!(setup.ip.contains(&"address add fd00:90::b/64 dev eth0 nodad".to_owned()));
+}
+
+#[test]
+fn an_ipv6_node_masquerades_ipv6() {
+    let topology = topology(Families::Ipv6);
+    let setup = node(&topology, &topology.nodes[0]);
+    assert!(
+        setup
+            .nft
+            .contains("  ip6 saddr fd00:244::/48 ip6 daddr != fd00:244::/48 oifname \"eth0\" masquerade")
+    );
 }
 
 #[test]

@@ -6,10 +6,10 @@ fn names(list: &[&str]) -> Vec<NodeName> {
 
 #[test]
 fn nodes_called_edge_are_ingress_nodes_unless_told() {
-    let lab = Topology::new(names(&["edge-1", "work-1"]), None, Families::Single).unwrap();
+    let lab = Topology::new(names(&["edge-1", "work-1"]), None, Families::Ipv4).unwrap();
     assert_eq!(lab.nodes.iter().map(|node| node.ingress).collect::<Vec<_>>(), [true, false]);
     let told =
-        Topology::new(names(&["edge-1", "work-1"]), Some(&names(&["work-1"])), Families::Single).unwrap();
+        Topology::new(names(&["edge-1", "work-1"]), Some(&names(&["work-1"])), Families::Ipv4).unwrap();
     assert_eq!(told.nodes.iter().map(|node| node.ingress).collect::<Vec<_>>(), [false, true]);
 }
 
@@ -24,12 +24,14 @@ fn addresses_follow_the_order_of_the_names() {
         dns_addresses(lab.families).iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["10.96.0.10", "fd00:96::a"]
     );
-    assert_eq!(SERVICE_RANGE.cidrs(Families::Single), ["10.96.0.0/16"]);
+    assert_eq!(SERVICE_RANGE.cidrs(Families::Ipv4), ["10.96.0.0/16"]);
+    assert_eq!(SERVICE_RANGE.cidrs(Families::Ipv6), ["fd00:96::/112"]);
+    assert_eq!(b.interface(Families::Ipv6), ["fd00:90::c/64"]);
 }
 
 #[test]
 fn a_machine_beside_the_nodes_has_the_addresses_after_theirs() {
-    let lab = Topology::new(names(&["a", "b"]), None, Families::Single).unwrap();
+    let lab = Topology::new(names(&["a", "b"]), None, Families::Ipv4).unwrap();
     let machine = names(&["m"]).remove(0);
     let places: Vec<Node> = lab.beyond(&machine).unwrap().collect();
     assert_eq!((places[0].address(), places[0].cable()), ([10, 90, 0, 13].into(), "node3".to_owned()));
@@ -46,12 +48,12 @@ fn bad_nodes_are_refused_with_the_reason() {
         assert_eq!(label(bad), TopologyError::NotALabel(bad.to_owned()));
     }
     assert_eq!(label("router"), TopologyError::Reserved("router".to_owned()));
-    let new = |list: &[&str]| Topology::new(names(list), None, Families::Single).unwrap_err();
+    let new = |list: &[&str]| Topology::new(names(list), None, Families::Ipv4).unwrap_err();
     assert_eq!(new(&[]), TopologyError::Count(0));
     assert_eq!(new(&["a", "b", "a"]), TopologyError::Twice(names(&["a"]).remove(0)));
     let stranger = names(&["c"]);
     assert_eq!(
-        Topology::new(names(&["a"]), Some(&stranger), Families::Single).unwrap_err(),
+        Topology::new(names(&["a"]), Some(&stranger), Families::Ipv4).unwrap_err(),
         TopologyError::UnknownIngress(stranger[0].clone())
     );
 }

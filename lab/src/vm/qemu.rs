@@ -53,7 +53,7 @@ fn kernel_command_line(families: Families) -> String {
     // programs that kube-proxy runs take a fifth of the time.
     words.push("norandmaps");
     // kube-proxy writes rules for every family that the kernel has, which takes seconds.
-    if families == Families::Single {
+    if !families.has_ipv6() {
         words.push("ipv6.disable=1");
     }
     // What the kernel does not know goes to the first process: its environment, and after the dashes its arguments.
@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn a_path_with_a_comma_stays_one_path() {
-        let topology = Topology::new(vec!["edge-1".to_owned().try_into().unwrap()], None, Families::Single);
+        let topology = Topology::new(vec!["edge-1".to_owned().try_into().unwrap()], None, Families::Ipv4);
         let node = topology.unwrap().beyond(&"vm-1".to_owned().try_into().unwrap()).unwrap().next().unwrap();
         let kernel = Kernel { image: "/k/vmlinuz".into(), modules: "/k/modules".into() };
         let files = Files { initramfs: "/a,b/i".into(), control: "/a,b/c".into(), console: "/a,b/l".into() };
-        let line = arguments(Families::Single, &node, &kernel, &files).join(" ");
+        let line = arguments(Families::Ipv4, &node, &kernel, &files).join(" ");
         for part in [
             "-initrd /a,b/i ",
             "path=/a,,b/c ",

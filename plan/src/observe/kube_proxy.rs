@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use isp_api::agent::mounts::holding;
 use isp_api::agent::runs_kube_proxy;
 use isp_api::preserve::KubeProxyRef;
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::core::v1::{Container, PodSpec, Volume};
 use kube::core::Selector;
 
 use crate::cluster::{Cluster, DaemonSet, Key};
@@ -68,9 +69,15 @@ fn source(set: &DaemonSet) -> Option<KubeProxySource> {
     let volumes = pod.volumes.iter().flatten().filter(|volume| mounted.contains(volume.name.as_str()));
     Some(KubeProxySource {
         selector: selector.to_string(),
-        maps: volumes.filter_map(|volume| Some(volume.config_map.as_ref()?.name.clone())).collect(),
+        maps: volumes.flat_map(config_maps).collect(),
         generation: set.object.metadata.generation.unwrap_or_default(),
     })
+}
+
+fn config_maps(volume: &Volume) -> impl Iterator<Item = String> {
+    let projected = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
+    let parts = projected.filter_map(|source| Some(source.config_map.as_ref()?.name.clone()));
+    volume.config_map.iter().map(|map| map.name.clone()).chain(parts)
 }
 
 /// Why it cannot be told which one is the cluster's.
@@ -127,11 +134,8 @@ pub fn flag(container: &Container, name: &str) -> Option<String> {
 /// The `ConfigMap` of its namespace, and the file in it, that a container finds at a path.
 pub fn mounted_file<'a>(
     pod: &'a PodSpec,
-    container: &Container,
+    container: &'a Container,
     path: &'a str,
 ) -> Option<(&'a str, &'a str)> {
-    let (directory, file) = path.rsplit_once('/')?;
-    let mount = container.volume_mounts.iter().flatten().find(|mount| mount.mount_path == directory)?;
-    let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name)?;
-    Some((volume.config_map.as_ref()?.name.as_str(), file))
+    holding(pod, container, path)?.config_map()
 }

@@ -161,6 +161,35 @@ fn a_pods_trouble_is_what_keeps_a_container_from_running() {
 }
 
 #[test]
+fn a_container_that_ends_again_and_again_is_reported_with_its_last_words() {
+    let object = |state: Value, last: Value| {
+        read(json!({
+            "metadata": {"name": "a", "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "proxy-agent-default", "uid": "u", "controller": true},
+            ]},
+            "spec": {"nodeName": "n", "containers": []},
+            "status": {"initContainerStatuses": [
+                {"name": "proxy-agent", "image": "", "imageID": "", "ready": false, "restartCount": 2, "state": state, "lastState": last},
+            ]},
+        }))
+    };
+    let trouble = |state, last| pod(&object(state, last)).unwrap().trouble.unwrap();
+    let ended = json!({"terminated": {"exitCode": 1, "message": "starting\ncannot read it\n\n"}});
+    let back_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}});
+    assert_eq!(
+        trouble(back_off.clone(), ended.clone()),
+        "container proxy-agent: CrashLoopBackOff: cannot read it"
+    );
+    assert_eq!(trouble(back_off, json!({})), "container proxy-agent: CrashLoopBackOff: back-off 10s");
+    assert_eq!(trouble(ended.clone(), json!({})), "container proxy-agent: ended with 1: cannot read it");
+    // What it said before is not why its image cannot be had now.
+    let image = json!({"waiting": {"reason": "ErrImagePull", "message": "no such image"}});
+    assert_eq!(trouble(image, ended), "container proxy-agent: ErrImagePull: no such image");
+    let long = json!({"terminated": {"exitCode": 1, "message": "x".repeat(5000)}});
+    assert!(trouble(long, json!({})).len() < 700);
+}
+
+#[test]
 fn a_configuration_says_where_the_kubeconfig_is() {
     let map = read(json!({"data": {
         "config.conf": "kind: KubeProxyConfiguration\nclientConnection:\n  kubeconfig: /var/lib/kube-proxy/kubeconfig.conf\n",

@@ -8,7 +8,8 @@
 mod keep_off;
 mod left_out;
 
-use isp_api::agent::runs_kube_proxy;
+use isp_api::agent::mounts::{Mounted, holding};
+use isp_api::agent::{NoAgent, runs_kube_proxy};
 use isp_api::names::AGENT_POOL_LABEL;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 use thiserror::Error;
@@ -31,19 +32,44 @@ pub(super) enum Problem {
     NotThere(Key),
     #[error("several DaemonSets run kube-proxy ({0}): name the right one in spec.kubeProxy")]
     Ambiguous(String),
-    #[error(
-        "DaemonSet {0}: where kube-proxy's kubeconfig is cannot be told: it is started neither with --kubeconfig nor with a \
-         --config from a ConfigMap that names one"
-    )]
-    NoKubeconfig(Key),
+    #[error("DaemonSet {0}: {1}")]
+    NoKubeconfig(Key, Box<NoKubeconfig>),
     #[error(
         "DaemonSet {set}: its node affinity {AGENT_POOL_LABEL} DoesNotExist is removed again and again, which is not fought; the nodes go back to \
          this kube-proxy. The last writer that its managedFields name is {who}: make it leave the affinity alone, or add the requirement to each \
          term there, then change the object's spec"
     )]
     NotKeptOff { set: Key, who: String },
-    #[error("{0}")]
-    Unusable(String),
+    #[error("DaemonSet {0}: {1}")]
+    Unusable(Key, Box<NoAgent>),
+}
+
+/// Why it cannot be told by which kubeconfig kube-proxy finds the API server.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum NoKubeconfig {
+    #[error(
+        "container {container} is started with neither --config nor --kubeconfig, so kube-proxy takes the API server's address from its pod's \
+         environment and cannot be led to the agent: run it with a kubeconfig from a ConfigMap that names the API server by an address that \
+         works without kube-proxy"
+    )]
+    InCluster { container: String },
+    #[error(
+        "container {container} is started with --master={server}, which kube-proxy takes before its kubeconfig, so it cannot be led to the \
+         agent: name the server in the kubeconfig"
+    )]
+    Master { container: String, server: String },
+    #[error(
+        "container {container} reads its configuration {path} from {from}, which the operator cannot read: put it into a ConfigMap that is \
+         mounted there"
+    )]
+    NotFromConfigMap { container: String, path: String, from: String },
+    #[error(
+        "container {container} reads its configuration {path} from the ConfigMap {map}, which has no file {file} there with a \
+         clientConnection.kubeconfig: name one"
+    )]
+    NotNamed { container: String, path: String, map: Key, file: String },
+    #[error("no container runs kube-proxy: name the right DaemonSet in spec.kubeProxy")]
+    NoContainer,
 }
 
 impl Problem {
@@ -52,7 +78,7 @@ impl Problem {
             Self::NotFound | Self::NotThere(_) => "KubeProxyNotFound",
             Self::Ambiguous(_) => "KubeProxyAmbiguous",
             Self::NotKeptOff { .. } => "KubeProxyNotKeptOff",
-            Self::NoKubeconfig(_) | Self::Unusable(_) => "KubeProxyUnusable",
+            Self::NoKubeconfig(..) | Self::Unusable(..) => "KubeProxyUnusable",
         }
     }
 }
@@ -73,18 +99,30 @@ impl From<NoKubeProxy> for Problem {
 /// Where kube-proxy reads its kubeconfig.
 pub(super) fn kubeconfig(cluster: &Cluster, key: &Key, set: &DaemonSet) -> Result<String, Problem> {
     let pod = set.object.spec.template.spec.as_ref();
-    pod.and_then(|pod| configured(cluster, key, pod)).ok_or_else(|| Problem::NoKubeconfig(key.clone()))
+    let found = pod.ok_or(NoKubeconfig::NoContainer).and_then(|pod| configured(cluster, key, pod));
+    found.map_err(|why| Problem::NoKubeconfig(key.clone(), Box::new(why)))
 }
 
-fn configured(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<String> {
-    let container = pod.containers.iter().find(|container| runs_kube_proxy(container))?;
-    if let Some(path) = flag(container, "kubeconfig") {
-        return Some(path);
+/// Flags about the connection count only without --config, but for --master, which always does.
+fn configured(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Result<String, NoKubeconfig> {
+    let found = pod.containers.iter().find(|container| runs_kube_proxy(container));
+    let found = found.ok_or(NoKubeconfig::NoContainer)?;
+    let given = |name: &str| flag(found, name).filter(|value| !value.is_empty());
+    let container = found.name.clone();
+    if let Some(server) = given("master") {
+        return Err(NoKubeconfig::Master { container, server });
     }
-    let path = flag(container, "config")?;
-    let (map, file) = mounted_file(pod, container, &path)?;
+    let Some(path) = given("config") else {
+        return given("kubeconfig").ok_or(NoKubeconfig::InCluster { container });
+    };
+    let Some((map, file)) = mounted_file(pod, found, &path) else {
+        let volume = |held: Mounted<'_>| format!("the {} volume {}", held.kind(), held.volume.name);
+        let from = holding(pod, found, &path).map_or_else(|| "no volume".to_owned(), volume);
+        return Err(NoKubeconfig::NotFromConfigMap { container, path, from });
+    };
     let map = Key::new(key.namespace.clone(), map.to_owned());
-    cluster.configurations.get(&map)?.get(file).cloned()
+    let named = cluster.configurations.get(&map).and_then(|files| files.get(file)).cloned();
+    named.ok_or_else(|| NoKubeconfig::NotNamed { container, path: path.clone(), map, file: file.to_owned() })
 }
 
 fn requirement() -> NodeSelectorRequirement {
@@ -132,3 +170,6 @@ fn kept_off(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
     }
     terms
 }
+
+#[cfg(test)]
+mod tests;

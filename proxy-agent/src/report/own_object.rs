@@ -93,6 +93,7 @@ mod tests {
     #[test]
     fn an_object_differs_when_something_that_was_written_is_missing_or_other() {
         let mut written = IngressSourceNodeStatus {
+            revision: String::new(),
             pool: "default".to_owned(),
             mode: Mode::Filter,
             views: serde_json::from_value(json!([

@@ -1,7 +1,7 @@
 //! Whether the kernel has followed: kube-proxy says in its metrics when it last wrote rules, and when it last had a reason to.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http_body_util::{BodyExt, Empty, Limited};
@@ -94,8 +94,22 @@ fn values<'a>(page: &'a str, name: &str) -> BTreeMap<&'a str, f64> {
     page.lines().filter_map(value).collect()
 }
 
-async fn fetch(address: SocketAddr) -> Option<String> {
-    let stream = TcpStream::connect(address).await.ok()?;
+/// Where kube-proxy may serve its metrics. By default it is the loopback of the family that it binds to, and which that is only its
+/// configuration says: a cluster of IPv6 alone has `[::1]`.
+fn candidates(metrics: SocketAddr) -> Vec<SocketAddr> {
+    let other = match metrics.ip() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Some(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Some(Ipv4Addr::LOCALHOST.into()),
+        _ => None,
+    };
+    let other = other.map(|loopback: IpAddr| SocketAddr::new(loopback, metrics.port()));
+    [metrics].into_iter().chain(other).collect()
+}
+
+async fn fetch(metrics: SocketAddr) -> Option<String> {
+    // A loopback refuses at once where nobody listens.
+    let stream = TcpStream::connect(candidates(metrics).as_slice()).await.ok()?;
+    let address = stream.peer_addr().ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
     let drive = tokio::spawn(connection);
     let request = http::Request::get("/metrics")
@@ -110,6 +124,8 @@ async fn fetch(address: SocketAddr) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     fn page(v4: (f64, f64), v6: (f64, f64)) -> String {
@@ -140,6 +156,27 @@ mod tests {
             assert_eq!(has_followed(&page(v4, v6), &mut Ends::new(), 100., now), Some(followed), "{why}");
         }
         assert_eq!(has_followed("nothing 1\n", &mut Ends::new(), 0.0, 0.0), None);
+    }
+
+    #[tokio::test]
+    async fn metrics_are_found_on_the_loopback_of_either_family() {
+        for (told, serving) in [("127.0.0.1", "[::1]"), ("[::1]", "127.0.0.1"), ("127.0.0.1", "127.0.0.1")] {
+            let listener = tokio::net::TcpListener::bind(format!("{serving}:0")).await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let server = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut asked = [0; 16];
+                stream.read_exact(&mut asked).await.unwrap();
+                let page = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nup";
+                stream.write_all(page.as_bytes()).await.unwrap();
+                stream
+            });
+            let page = fetch(format!("{told}:{port}").parse().unwrap()).await;
+            assert_eq!(page.as_deref(), Some("up"), "told {told}, serving on {serving}");
+            drop(server.await.unwrap());
+        }
+        let told: SocketAddr = "192.0.2.1:10249".parse().unwrap();
+        assert_eq!(candidates(told), [told], "an address that somebody chose is the only one");
     }
 
     #[test]

@@ -9,7 +9,16 @@ use kube::config::{AuthInfo, Kubeconfig, NamedAuthInfo};
 use super::identity::Identity;
 use super::{ServingError, read, write};
 
-/// Fills the directory: every file as it is in the original, and a kubeconfig with another server, another authority and a client
+/// How much of the agent's directory kube-proxy sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mirrored {
+    /// All of it, in the place of its own directory.
+    All,
+    /// The kubeconfig, on top of its own.
+    Kubeconfig,
+}
+
+/// Fills the directory: every file that kube-proxy would not see otherwise as it is in the original, and a kubeconfig with another server, another authority and a client
 /// certificate for the way to the agent. The token stays as it was; client-go sends both. Files that are as they should be are not
 /// touched: kube-proxy ends when its configuration is written anew.
 pub(crate) fn mirror(
@@ -17,6 +26,7 @@ pub(crate) fn mirror(
     address: SocketAddr,
     identity: &Identity,
     directory: &Path,
+    mirrored: Mirrored,
 ) -> Result<(), ServingError> {
     let mut config = Kubeconfig::read_from(kubeconfig)
         .map_err(|source| ServingError::Original { path: kubeconfig.to_owned(), source: Box::new(source) })?;
@@ -33,6 +43,14 @@ pub(crate) fn mirror(
     user.client_key = None;
     user.client_key_data = Some(key.into());
 
+    if mirrored == Mirrored::All {
+        copy_others(kubeconfig, directory)?;
+    }
+    let name = kubeconfig.file_name().unwrap_or_default();
+    update(&directory.join(name), &format!("{:#}\n", serde_json::to_value(&config)?))
+}
+
+fn copy_others(kubeconfig: &Path, directory: &Path) -> Result<(), ServingError> {
     let name = kubeconfig.file_name().unwrap_or_default();
     let parent = kubeconfig.parent().unwrap_or(kubeconfig);
     let fail = |source| ServingError::Read { path: parent.to_owned(), source };
@@ -44,7 +62,7 @@ pub(crate) fn mirror(
             update(&directory.join(entry.file_name()), &read(&entry.path())?)?;
         }
     }
-    update(&directory.join(name), &format!("{:#}\n", serde_json::to_value(&config)?))
+    Ok(())
 }
 
 /// The user of the current context; one is added where the context names none that is there.

@@ -41,8 +41,12 @@ impl Directories {
     }
 
     fn mirror(&self) {
+        self.mirror_as(Mirrored::All);
+    }
+
+    fn mirror_as(&self, mirrored: Mirrored) {
         let kubeconfig = self.original.path().join("kubeconfig.conf");
-        mirror(&kubeconfig, ADDRESS, &self.identity, self.serving.path()).unwrap();
+        mirror(&kubeconfig, ADDRESS, &self.identity, self.serving.path(), mirrored).unwrap();
     }
 
     fn mirrored(&self) -> Kubeconfig {
@@ -170,4 +174,14 @@ async fn the_agent_lets_in_who_has_the_certificate_that_it_made_for_kube_proxy()
     assert!(refused.contains("no certificates"), "{refused}");
     is_let_in(&own, Some(&other.client)).await.expect_err("another agent's kube-proxy");
     is_let_in(&own, Some(&own.serving)).await.expect_err("the agent's own is for serving");
+}
+
+#[test]
+fn of_a_directory_that_kube_proxy_keeps_only_the_kubeconfig_is_taken() {
+    let directories = Directories::with_user("- {name: kube-proxy, user: {tokenFile: /token}}");
+    fs::write(directories.original.path().join("a-key-of-the-node"), "secret").unwrap();
+    directories.mirror_as(Mirrored::Kubeconfig);
+    let serving = directories.serving.path();
+    assert!(Kubeconfig::read_from(serving.join("kubeconfig.conf")).is_ok());
+    assert!(!serving.join("a-key-of-the-node").exists());
 }

@@ -202,8 +202,8 @@ prop_compose! {
         name in "[a-z]{1,12}",
         labels in prop::collection::btree_map("[abc]", "[12]", 0..3),
         annotations in prop::collection::btree_map("[a-z]{1,6}", "[a-z]{0,300}", 0..3),
-        external_ips in prop::collection::vec("[0-9.]{7,15}", 0..4),
-        ingress in prop::collection::vec("[0-9.]{7,15}", 0..4),
+        external_ips in prop::collection::vec("[0-9a-f.:]{3,39}", 0..4),
+        ingress in prop::collection::vec("[0-9a-f.:]{3,39}", 0..4),
         noise in prop::collection::vec(any::<u8>(), 0..200),
     ) -> Service {
         Service { name, labels, annotations, external_ips, ingress, noise }

@@ -105,7 +105,7 @@ impl<'a> Machine<'a> {
             .boot(lab)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        tell_address(lab, vm.address().into()).await;
+        tell_address(lab, vm.address()).await;
         Self(vm)
     }
 
@@ -156,7 +156,7 @@ impl<'a> Machine<'a> {
 
     /// From the machine the address goes to the router and comes in through the ingress node, as everyone's.
     pub(crate) async fn reaches_the_ingress_node(&self, address: &str) {
-        let own = IpAddr::from(self.0.address());
+        let own = self.0.address();
         eventually(&format!("{address} leads to the ingress node"), async || {
             let Answer::Seen(seen) = self.ask(address).await else { return false };
             seen.peer_ip == own && seen.node == "edge-1"

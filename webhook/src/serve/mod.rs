@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use axum::Router;
 use isp_runtime::connection::{Settings, accept, converse};
+use isp_runtime::listen;
 use isp_runtime::shutdown::Shutdown;
 use rustls::ServerConfig;
 use thiserror::Error;
@@ -91,7 +92,7 @@ impl Server {
         router: Router,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ServeError> {
-        let listener = TcpListener::bind(address).await;
+        let listener = listen::bind(address).await;
         let listener = listener.map_err(|source| ServeError::Listen { address, source })?;
         Ok(Self { listener, tls, router, metrics, limits: LIMITS })
     }

@@ -47,7 +47,8 @@ pub(super) fn make<'a>(
     }
     let kubeconfig = kube_proxy::kubeconfig(scene.cluster, kube_proxy, set)?;
     let agent = Agent { image: &scene.settings.agent_image, pool, kubeconfig: &kubeconfig };
-    let base = filter_daemon_set(&set.object, agent).map_err(|error| Problem::Unusable(error.to_string()))?;
+    let base = filter_daemon_set(&set.object, agent)
+        .map_err(|error| Problem::Unusable(kube_proxy.clone(), Box::new(error)))?;
     let digest = Sha256::digest(json!(base).to_string());
     let revision = digest.iter().take(5).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let mut agents = of_revision(base, &revision);

@@ -71,8 +71,8 @@ prop_compose! {
     fn service()(
         name in "[a-z]{1,12}",
         labels in prop::option::of(prop::collection::btree_map("[abc]", "[12]", 0..3)),
-        ips in prop::option::of(prop::collection::vec("[0-9.]{7,15}", 0..3)),
-        ingress in prop::option::of(prop::collection::vec("[0-9.]{7,15}", 0..3)),
+        ips in prop::option::of(prop::collection::vec("[0-9a-f.:]{3,39}", 0..3)),
+        ingress in prop::option::of(prop::collection::vec("[0-9a-f.:]{3,39}", 0..3)),
         more in anything(),
     ) -> Value {
         let mut service = json!({

@@ -1,0 +1,127 @@
+//! kube-proxy as distributions ship it: each is handed over to the agent and back without a failed request, or refused with the reason
+//! and the way out. One cluster, whose kube-proxy is replaced again and again. docs/kube-proxy.md has the table.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+
+mod harness;
+#[allow(dead_code, reason = "shared with other tests, which use more of it")]
+#[path = "../lab_operator/process.rs"]
+mod process;
+
+use std::fs;
+use std::time::Instant;
+
+use harness::{ELSEWHERE, Scenario};
+use isp_lab::Shipped;
+
+/// Where the manifests of `host-file`, `host-directory` and `kops` have it, below `/var/lib`.
+const KUBECONFIG: &str = "kube-proxy/kubeconfig";
+
+#[tokio::test]
+async fn kube_proxy_as_it_is_shipped_is_handed_over_and_back_or_refused_with_the_way_out() {
+    let scenario = Scenario::up("vendors").await;
+
+    for shipped in [Shipped::Kubespray, Shipped::Eks, Shipped::Parts] {
+        is_handed_over_and_back(&scenario, shipped).await;
+    }
+    let token = kubeconfig_with_token(&scenario);
+    scenario.write_to_nodes(KUBECONFIG, &token, 0o644);
+    is_handed_over_and_back(&scenario, Shipped::HostFile).await;
+
+    let client_certificate = fs::read_to_string(scenario.lab.kube_proxy_kubeconfig()).unwrap();
+    agents_that_cannot_start_are_rolled_back_with_their_reasons(&scenario, &client_certificate, &token).await;
+
+    let reason = ["container kube-proxy", "neither --config nor --kubeconfig", "kubeconfig from a ConfigMap"];
+    is_refused(&scenario, Shipped::Aks, "KubeProxyUnusable", &reason).await;
+    scenario.write_to_nodes(KUBECONFIG, &client_certificate, 0o400);
+    let reason = ["no DaemonSet runs kube-proxy", "static pod", "nothing has been touched"];
+    is_refused(&scenario, Shipped::Kops, "KubeProxyNotFound", &reason).await;
+}
+
+async fn is_handed_over_and_back(scenario: &Scenario, shipped: Shipped) {
+    let began = Instant::now();
+    let after = |what: &str| println!("{shipped}: {what} after {:.1} s", began.elapsed().as_secs_f64());
+    scenario.replace(shipped).await;
+    after("in place");
+    let asking = scenario.keep_asking().await;
+    scenario.apply("{}").await;
+    scenario.wait_until_ready().await;
+    after("handed over");
+    scenario.addresses_arrive().await;
+    scenario.delete().await;
+    after("handed back");
+    scenario.addresses_are_lost().await;
+    let sent = asking.expect_no_failure().await;
+    after(&format!("done with {sent} requests"));
+}
+
+/// Nothing is touched where no agent can be made.
+async fn is_refused(scenario: &Scenario, shipped: Shipped, reason: &str, parts: &[&str]) {
+    scenario.replace(shipped).await;
+    let asking = scenario.keep_asking().await;
+    scenario.apply("{}").await;
+    let message = scenario.wait_until_said(reason).await;
+    println!("{shipped}: {reason}: {message}");
+    expect_parts(&message, parts);
+    for node in ELSEWHERE {
+        assert!(!scenario.has_agent_label(node).await, "{node} was touched");
+    }
+    scenario.delete().await;
+    scenario.addresses_are_lost().await;
+    asking.expect_no_failure().await;
+}
+
+/// What is wrong with a file on a node only the agent can see: it ends with the reason, which comes into the status with the wave that
+/// is rolled back.
+async fn agents_that_cannot_start_are_rolled_back_with_their_reasons(
+    scenario: &Scenario,
+    client_certificate: &str,
+    token: &str,
+) {
+    scenario.write_to_nodes(KUBECONFIG, client_certificate, 0o644);
+    scenario.replace(Shipped::HostDirectory).await;
+    // The second node's could be used, if it could be read.
+    scenario.lab.write_to_node(ELSEWHERE[1], KUBECONFIG, token, 0o600).unwrap();
+    let asking = scenario.keep_asking().await;
+    scenario.apply(r#"{"maxUnavailable": "100%", "progressDeadlineSeconds": 30}"#).await;
+    let message = scenario.wait_until_said("WaveFailed").await;
+    println!("host-directory: {message}");
+    let node = format!("node {}", ELSEWHERE[0]);
+    expect_parts(
+        &message,
+        &[&node, "container proxy-agent", "has a client certificate", "system:kube-proxy", "tokenFile"],
+    );
+    assert!(!message.contains('{'), "it is for people: {message}");
+    let other = scenario.failure_of(ELSEWHERE[1]).await;
+    println!("host-directory: {other}");
+    expect_parts(
+        &other,
+        &["container proxy-agent", "Permission denied", "does not run as root", "ConfigMap"],
+    );
+    scenario.wait_until_handed_back().await;
+    scenario.delete().await;
+    scenario.addresses_are_lost().await;
+    asking.expect_no_failure().await;
+}
+
+fn expect_parts(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+}
+
+/// A kubeconfig as a node may have it, with the credentials of the pod that reads it.
+fn kubeconfig_with_token(scenario: &Scenario) -> String {
+    const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+    serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "here", "cluster": {
+            "server": scenario.lab.server(), "certificate-authority": format!("{ACCOUNT}/ca.crt"),
+        }}],
+        "users": [{"name": "pod", "user": {"tokenFile": format!("{ACCOUNT}/token")}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "pod"}}],
+        "current-context": "here",
+    })
+    .to_string()
+}
