@@ -64,7 +64,7 @@ pub(crate) async fn is_not_fought(scenario: &Scenario) {
         "--for=delete",
         "pod",
         "-l",
-        "app.kubernetes.io/name=proxy-agent",
+        "sourcepreserve.io/agent-pool=default",
         "--timeout=120s",
     ];
     scenario.lab.kubectl(agents).await.unwrap();
