@@ -12,6 +12,12 @@
 {{- $args = append $args "--certificates=secret" -}}
 {{- $args = append $args "--secret=sourcepreserve-webhook-tls" -}}
 {{- end -}}
+{{- with .callers -}}
+{{- if .configMap -}}
+{{- $args = append $args "--client-ca=/client-ca/ca.crt" -}}
+{{- range .names }}{{ $args = append $args (printf "--client-name=%s" .) }}{{ end -}}
+{{- end -}}
+{{- end -}}
 {{- $args = concat $args .extraArgs -}}
 {{- with .logLevel }}{{ $args = prepend $args (printf "--log-level=%s" .) }}{{ end -}}
 {{- with .logFormat }}{{ $args = prepend $args (printf "--log-format=%s" .) }}{{ end -}}

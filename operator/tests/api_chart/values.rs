@@ -139,6 +139,24 @@ fn policies_know_the_api_servers_when_they_are_told_and_can_be_left_out() {
 }
 
 #[test]
+fn the_webhook_answers_only_those_whose_authority_and_names_are_set() {
+    let of = |values: &[&str]| object(&rendered(values), "Deployment", "sourcepreserve-webhook");
+    let anybody = of(&[]);
+    assert_eq!(pod(&anybody)["containers"][0]["args"], json!(["run"]));
+    assert_eq!(
+        (&pod(&anybody)["volumes"], &pod(&anybody)["containers"][0]["volumeMounts"]),
+        (&Value::Null, &Value::Null)
+    );
+    let some = of(&[r#"webhook.callers={"configMap":"kube-root-ca.crt","names":["one","two"]}"#]);
+    let args = json!(["run", "--client-ca=/client-ca/ca.crt", "--client-name=one", "--client-name=two"]);
+    assert_eq!(pod(&some)["containers"][0]["args"], args);
+    let volumes = json!([{"name": "client-ca", "configMap": {"name": "kube-root-ca.crt"}}]);
+    assert_eq!(pod(&some)["volumes"], volumes);
+    let mounts = json!([{"name": "client-ca", "mountPath": "/client-ca", "readOnly": true}]);
+    assert_eq!(pod(&some)["containers"][0]["volumeMounts"], mounts);
+}
+
+#[test]
 fn a_value_that_makes_no_sense_is_refused_by_its_name() {
     for (value, name) in [
         ("operator.replicas=-1", "/operator/replicas"),
@@ -157,6 +175,8 @@ fn a_value_that_makes_no_sense_is_refused_by_its_name() {
         ("imagePullSecrets=[{}]", "/imagePullSecrets/0"),
         (r#"crds.install="no""#, "/crds/install"),
         (r#"networkPolicy.apiServers=["10.0.0.10"]"#, "/networkPolicy/apiServers/0"),
+        // The authority of a cluster signs for others than API servers.
+        (r#"webhook.callers.configMap="kube-root-ca.crt""#, "/webhook/callers/names"),
         ("networkPolicy.enabled=true", "'/networkPolicy': additional properties 'enabled'"),
     ] {
         let refused = render(&[value]).unwrap_err();

@@ -73,6 +73,29 @@ pub(super) const PLACES: &[Place] = &[
         "\n      securityContext:\n        runAsNonRoot",
         "\n      {{- include \"sourcepreserve.scheduling\" .Values.program | nindent 6 }}\n      securityContext:\n        runAsNonRoot",
     ),
+    // The authority of those who may call.
+    place(
+        "manifests/webhook/",
+        "      containers:\n",
+        "      {{- with .Values.program.callers.configMap }}\n\
+         \x20     volumes:\n\
+         \x20     - name: client-ca\n\
+         \x20       configMap:\n\
+         \x20         name: {{ . }}\n\
+         \x20     {{- end }}\n\
+         \x20     containers:\n",
+    ),
+    place(
+        "manifests/webhook/",
+        "        ports:\n        - name: webhook\n",
+        "        {{- if .Values.program.callers.configMap }}\n\
+         \x20       volumeMounts:\n\
+         \x20       - name: client-ca\n\
+         \x20         mountPath: /client-ca\n\
+         \x20         readOnly: true\n\
+         \x20       {{- end }}\n\
+         \x20       ports:\n        - name: webhook\n",
+    ),
     place(
         "manifests/webhook/",
         "  - ports:\n    - port: 8443\n",
