@@ -57,6 +57,11 @@ pub enum NoAgent {
     )]
     Nested { container: String, path: String, volume: String, kind: &'static str, directory: String },
     #[error(
+        "container {container} mounts its kubeconfig {path} by subPathExpr, which only its own environment explains: use subPath, or a volume \
+         for it alone"
+    )]
+    Expression { container: String, path: String },
+    #[error(
         "container {container} has a mount at {inside}, in the directory of its kubeconfig {path}, which the agent replaces: mount it \
          elsewhere"
     )]

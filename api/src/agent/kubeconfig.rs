@@ -35,6 +35,10 @@ pub(super) fn replace(
         NoAgent::NotMounted { container, path }
     };
     let held = holding(pod, container, path).ok_or_else(not_mounted)?;
+    if held.mount.sub_path_expr.is_some() {
+        let (container, path) = about();
+        return Err(NoAgent::Expression { container, path });
+    }
     let parts = components(path).unwrap_or_default();
     let (file, directory) = parts.split_last().ok_or_else(not_mounted)?;
     let mut mounts = container.volume_mounts.clone().unwrap_or_default();

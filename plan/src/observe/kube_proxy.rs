@@ -118,10 +118,10 @@ pub fn kube_proxy<'a>(
     }
 }
 
-/// What a container's flag is set to, after `=` or as the next word.
+/// What a container's flag is set to, after `=` or as the next word. Of several the last one counts, as it does for kube-proxy.
 pub fn flag(container: &Container, name: &str) -> Option<String> {
     let words: Vec<&String> = container.command.iter().chain(&container.args).flatten().collect();
-    words.iter().enumerate().find_map(|(place, word)| {
+    words.iter().enumerate().rev().find_map(|(place, word)| {
         let rest = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?.strip_prefix(name)?;
         match rest.strip_prefix('=') {
             Some(value) => Some(value.to_owned()),

@@ -128,7 +128,12 @@ fn in_cluster_configuration_is_refused_with_the_way_out() {
 #[test]
 fn what_cannot_be_read_or_replaced_is_refused_by_container_path_and_way_out() {
     type Change = fn(&mut Value);
-    let cases: [(&str, Change, &[&str]); 7] = [
+    let cases: [(&str, Change, &[&str]); 8] = [
+        (
+            "host-directory",
+            |pod| pod["containers"][0]["volumeMounts"][0]["subPathExpr"] = "$(NODE)".into(),
+            &["/var/lib/kube-proxy/kubeconfig", "by subPathExpr", "use subPath"],
+        ),
         (
             "eks",
             |pod| {
@@ -185,6 +190,12 @@ fn what_cannot_be_read_or_replaced_is_refused_by_container_path_and_way_out() {
             assert!(message.contains(part), "{name}: {part} is not in {message}");
         }
     }
+}
+
+#[test]
+fn of_a_flag_that_is_given_twice_the_last_one_counts() {
+    let twice = cluster("eks", |pod| pod["containers"][0]["command"][1] = "--config=/elsewhere".into());
+    assert_eq!(made(&twice).unwrap().2[1], "--kube-proxy-kubeconfig=/var/lib/kube-proxy/kubeconfig");
 }
 
 #[test]
