@@ -96,8 +96,20 @@ fn where_there_is_nothing_to_say_that_is_all() {
 
 #[test]
 fn a_deny_that_fails_open_on_a_cluster_that_nobody_has_touched_is_an_error() {
-    let told = doctor(&dump("untouched"), &[]);
+    let test = "a_deny_that_fails_open_on_a_cluster_that_nobody_has_touched_is_an_error";
+    let [shown] = docs::commands("docs/doctor.md", test).unwrap();
+    assert_eq!(shown.commands(), "kubectl isp doctor\n");
+    // The page shows the policy that fails open, without the one of the lab that fails closed.
+    let directory = without("untouched", "istio.yaml");
+    let policies = std::fs::read_to_string(dump("untouched").join("istio.yaml")).unwrap();
+    let policies = policies.replace(
+        "          ipBlocks:\n          - 198.51.100.0/24\n          - 203.0.113.0/24\n",
+        "          namespaces:\n          - shop\n",
+    );
+    std::fs::write(directory.path().join("istio.yaml"), policies).unwrap();
+    let told = doctor(directory.path(), &[]);
     assert_eq!((told.code, told.stderr.as_str()), (Some(2), ""));
+    assert_eq!(told.stdout, shown.printed());
     assert!(
         told.stdout.starts_with("error ISP701  AuthorizationPolicy shop/clients: DENY fails open: "),
         "{}",

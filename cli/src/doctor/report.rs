@@ -7,6 +7,8 @@ use crate::text::{Block, count, cut};
 
 /// How many findings of one code and severity are told whole.
 const WHOLE: usize = 10;
+/// How many characters of a line are shown.
+const LONGEST: usize = 2000;
 /// How many of the others are named.
 const NAMED: usize = 5;
 
@@ -20,7 +22,8 @@ pub(super) fn text(cluster: &Cluster, found: &[Finding]) -> String {
             text.push('\n');
         }
         if let Some(first) = others.first() {
-            let names: Vec<String> = others.iter().map(|finding| finding.subject.to_string()).collect();
+            let names: Vec<String> =
+                others.iter().map(|finding| plain(&finding.subject.to_string())).collect();
             let names = cut(names, NAMED, " (-o json lists all)").join(", ");
             let (severity, code) = (first.severity.as_str(), first.code.as_str());
             let number = others.len();
@@ -33,11 +36,25 @@ pub(super) fn text(cluster: &Cluster, found: &[Finding]) -> String {
 
 fn block(finding: &Finding) -> String {
     let Finding { code, severity, subject, line, reason, path, remedy, .. } = finding;
-    let mut block = Block::headed(&format!("{} {}  {subject}: {line}", severity.as_str(), code.as_str()));
-    block.field("why", [reason.clone()]);
-    block.field("path", path.clone());
-    block.field("to do", remedy.clone());
+    let head = plain(&format!("{subject}: {line}"));
+    let mut block = Block::headed(&format!("{} {}  {head}", severity.as_str(), code.as_str()));
+    block.field("why", [plain(reason)]);
+    block.field("path", path.iter().map(|hop| plain(hop)));
+    block.field("to do", remedy.iter().map(|step| plain(step)));
     block.0
+}
+
+/// Words of the cluster's users on a terminal: in one line, without commands for the terminal, and not without an end.
+fn plain(text: &str) -> String {
+    let mut plain: String = text
+        .chars()
+        .map(|one| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one })
+        .take(LONGEST)
+        .collect();
+    if text.chars().nth(LONGEST).is_some() {
+        plain.push('…');
+    }
+    plain
 }
 
 fn number(length: usize, thing: &str) -> String {

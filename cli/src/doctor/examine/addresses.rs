@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use isp_plan::Key;
 
 use super::stand_ins::{Held, StandIns, addresses_within};
-use super::ways::{Enforcer, Way};
+use super::ways::{Enforcer, Way, Whose};
 use super::{Scene, remedies};
 use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::judgement::{
@@ -152,7 +152,7 @@ struct Told<'a> {
     /// Those of them that would have to keep the address.
     losing: BTreeSet<&'a Key>,
     path: Vec<String>,
-    whose: BTreeSet<&'static str>,
+    whose: BTreeSet<Whose>,
     causes: BTreeSet<(Code, Subject)>,
 }
 
@@ -197,12 +197,10 @@ impl<'a> Told<'a> {
         for step in remedies::keep_address(scene, &self.losing) {
             finding = finding.do_this(step);
         }
-        if self.whose.contains("the gateway's address")
-            || self.whose.contains("the address of the proxy before the gateway")
-        {
+        if self.whose.contains(&Whose::Gateway) || self.whose.contains(&Whose::Proxy) {
             finding = finding.do_this("use remoteIpBlocks (when: remote.ip) for clients of a gateway, and enforce it there where proxies stand before it");
         }
-        if self.whose.contains("whatever address the client claims") {
+        if self.whose.contains(&Whose::Claimed) {
             finding = finding
                 .do_this("use ipBlocks (when: source.ip) where clients reach the pod without a gateway");
         }

@@ -133,6 +133,21 @@ fn settings(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<Settings> {
     serde_yaml::from_str(cluster.config_maps.get(&map)?.get(file)?).ok()
 }
 
+/// The ranges of pods that the cluster's kube-proxies are told. A range that holds a node's address is none: too much is in it.
+pub(super) fn pod_network(cluster: &Cluster) -> Vec<Range> {
+    let settings = cluster.daemon_sets.iter().filter_map(|(key, set)| {
+        let pod = set.object.spec.template.spec.as_ref()?;
+        settings(cluster, key, pod)
+    });
+    let texts: Vec<String> = settings
+        .flat_map(|settings| settings.cluster_cidr.split(',').map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let addresses = || cluster.nodes.values().flat_map(|node| &node.addresses);
+    let too_wide =
+        |range: &Range| range.is_everything() || addresses().any(|address| range.holds((*address).into()));
+    readable(&texts).into_iter().filter(|range| !too_wide(range)).collect()
+}
+
 fn is_on(container: &Container, name: &str) -> bool {
     let on = [format!("--{name}"), format!("--{name}=true")];
     container.command.iter().chain(&container.args).flatten().any(|word| on.contains(word))

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::kube_proxy;
 use crate::doctor::cluster::{Cluster, Service};
 use crate::doctor::judgement::Within;
 use crate::doctor::ranges::Range;
@@ -11,6 +12,7 @@ use crate::doctor::ranges::Range;
 pub(super) struct StandIns {
     nodes: Vec<Range>,
     pods: Vec<Range>,
+    /// All that are the cluster's own.
     own: Vec<Range>,
 }
 
@@ -29,7 +31,7 @@ impl StandIns {
         let addresses: Vec<Range> = addresses.map(|address| Range::from(*address)).collect();
         let pods: Vec<Range> = nodes().flat_map(|node| node.pod_ranges.iter().copied()).collect();
         let all = nodes().flat_map(|node| &node.addresses).map(|address| Range::from(*address));
-        let own = all.chain(pods.iter().copied()).collect();
+        let own = all.chain(pods.iter().copied()).chain(kube_proxy::pod_network(cluster)).collect();
         Self { nodes: addresses, pods, own }
     }
 

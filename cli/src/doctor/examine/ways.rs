@@ -9,6 +9,7 @@ use std::ops::Deref;
 
 use isp_plan::Key;
 
+pub(super) use self::path::Whose;
 use super::{Scene, gateways};
 use crate::doctor::cluster::{Cluster, Pod, Service};
 use crate::doctor::finding::{Code, Subject};

@@ -7,7 +7,9 @@ use isp_plan::Key;
 use serde_json::{Value, json};
 
 use super::world::{World, bare, codes, expect, lines, policy, with};
+use crate::doctor::examine::examine;
 use crate::doctor::finding::{Code, Finding, Severity};
+use crate::doctor::report;
 
 const GATEWAY: &str = "istio-ingressgateway";
 const OUTSIDE: &str = "203.0.113.0/24";
@@ -123,6 +125,9 @@ fn ranges_that_hold_a_node_let_clients_in_through_it() {
     expect(&at_gateway("ALLOW", &json!({"ipBlocks": ["10.244.1.0/24"]})), &[Code::PolicyOpen]);
     expect(&at_gateway("DENY", &json!({"notIpBlocks": ["10.244.1.0/24"]})), &[Code::PolicyOpen]);
     expect(&at_gateway("ALLOW", &json!({"ipBlocks": ["10.244.1.77"]})), &[]);
+    // The network of all pods, which kube-proxy is told: who calls from inside is denied, and clients that pass for a pod.
+    expect(&at_gateway("ALLOW", &json!({"ipBlocks": ["10.244.0.0/16"]})), &[Code::PolicyOpen]);
+    expect(&at_gateway("DENY", &json!({"ipBlocks": ["10.244.0.0/16"]})), &[Code::PolicyClosed]);
 }
 
 #[test]
@@ -322,6 +327,16 @@ fn what_was_not_looked_at_is_a_warning_where_no_policy_can_be_judged_without_it(
             "{kind}"
         );
     }
+}
+
+#[test]
+fn words_of_a_policy_cannot_forge_the_report() {
+    let forged = format!("{OUTSIDE}\n\u{1b}[2Jnothing found{}", "!".repeat(10_000));
+    let world = at_gateway("DENY", &json!({"ipBlocks": [forged, OUTSIDE]}));
+    let (cluster, now) = world.read();
+    let text = report::text(&cluster, &examine(&cluster, None, now));
+    assert!(!text.contains('\u{1b}') && !text.contains("\nnothing found"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 2100), "no line is without an end");
 }
 
 #[test]

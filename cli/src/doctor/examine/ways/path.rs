@@ -1,23 +1,49 @@
 //! A way in words: whose address is where.
 
+use std::fmt;
+
 use super::{Enforcer, Way};
 use crate::doctor::judgement::{Arrival, Field, Front, Place, Seen};
 
+/// Whose address is compared in the client's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::doctor::examine) enum Whose {
+    Client,
+    /// Any that the client writes into a header.
+    Claimed,
+    Gateway,
+    Node,
+    Balancer,
+    /// That of a proxy which stands before the gateway.
+    Proxy,
+    /// None: the enforcer does not know the field.
+    Nothing,
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "the client's address",
+            Self::Claimed => "whatever address the client claims",
+            Self::Gateway => "the gateway's address",
+            Self::Node => "a node's address",
+            Self::Balancer => "the load balancer's address",
+            Self::Proxy => "the address of the proxy before the gateway",
+            Self::Nothing => "nothing, for ztunnel knows ipBlocks only",
+        })
+    }
+}
+
 impl Way<'_, '_> {
-    /// Whose address is compared.
-    pub(in crate::doctor::examine) fn whose(&self, seen: Seen, field: Field) -> &'static str {
+    pub(in crate::doctor::examine) fn whose(&self, seen: Seen, field: Field) -> Whose {
         match (seen, self.place) {
-            _ if field == Field::Remote && self.enforcer == Enforcer::Ztunnel => {
-                "nothing, for ztunnel knows ipBlocks only"
-            }
-            (Seen::Client, _) => "the client's address",
-            (Seen::Claimed, _) => "whatever address the client claims",
-            (Seen::StandIn, Place::BehindGateway(_)) if field == Field::Peer => "the gateway's address",
-            (Seen::StandIn, _) if self.is_direct(field) && self.arrival == Arrival::Node => {
-                "a node's address"
-            }
-            (Seen::StandIn, _) if self.is_direct(field) => "the load balancer's address",
-            (Seen::StandIn, _) => "the address of the proxy before the gateway",
+            _ if field == Field::Remote && self.enforcer == Enforcer::Ztunnel => Whose::Nothing,
+            (Seen::Client, _) => Whose::Client,
+            (Seen::Claimed, _) => Whose::Claimed,
+            (Seen::StandIn, Place::BehindGateway(_)) if field == Field::Peer => Whose::Gateway,
+            (Seen::StandIn, _) if self.is_direct(field) && self.arrival == Arrival::Node => Whose::Node,
+            (Seen::StandIn, _) if self.is_direct(field) => Whose::Balancer,
+            (Seen::StandIn, _) => Whose::Proxy,
         }
     }
 
