@@ -9,7 +9,7 @@ use kube::config::{AuthInfo, Kubeconfig, NamedAuthInfo};
 use super::identity::Identity;
 use super::{ServingError, read, write};
 
-/// Fills the directory: every file as it is in the original, and a kubeconfig with another server, another authority and a client
+/// Fills the directory: every file as it is in the original, and a kubeconfig with another server, name and authority, and a client
 /// certificate for the way to the agent. The token stays as it was; client-go sends both. Files that are as they should be are not
 /// touched: kube-proxy ends when its configuration is written anew.
 pub(crate) fn mirror(
@@ -24,7 +24,7 @@ pub(crate) fn mirror(
         cluster.server = Some(format!("https://{address}"));
         cluster.certificate_authority = None;
         cluster.certificate_authority_data = Some(base64(&identity.authority)?);
-        cluster.tls_server_name = None;
+        cluster.tls_server_name = Some(identity.name.clone());
     }
     let (certificate, key) = (base64(&identity.client.certificate)?, base64(&identity.client.key)?);
     let user = current_user(&mut config);
