@@ -125,7 +125,7 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     };
     let address = sockets.proxy.local_addr().unwrap_or(arguments.listen);
     let identity = Identity::at(&arguments.serving_directory, address.ip())?;
-    let tls = identity.tls()?;
+    let (name, tls) = (identity.name.clone(), identity.tls()?);
     let files = Files {
         kubeconfig: kubeconfig.clone(),
         directory: arguments.serving_directory.clone(),
@@ -147,7 +147,7 @@ pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     }
     let pulse = |name| program.health().register(name, PULSE);
     let (listening, mirroring, reporting) = (pulse("listener"), pulse("files"), pulse("report"));
-    let server = Server { tls, proxy: Arc::new(proxy), state: state.clone(), metrics: metrics.clone() };
+    let server = Server { name, tls, proxy: Arc::new(proxy), state: state.clone(), metrics: metrics.clone() };
     program.spawn("listener", listen::serve(sockets.proxy, server, listening, shutdown.clone()));
     let view =
         view_source::follow(client.clone(), arguments.node_name.clone(), state.clone(), metrics.clone());

@@ -24,7 +24,7 @@ fn without_certificate(agent: &Agent, arguments: &[&str]) -> bool {
     let mut curl = Command::new("curl");
     curl.args(["-sS", "-o", "/dev/null", "--max-time", "20", "--cacert"]).arg(agent.file("ca.crt"));
     curl.args(["-H", &format!("Authorization: Bearer {}", agent.kube_proxy_token())]).args(arguments);
-    curl.arg(format!("https://{}/api/v1/services", agent.address)).output().unwrap().status.success()
+    curl.args(agent.url("/api/v1/services")).output().unwrap().status.success()
 }
 
 #[tokio::test]
@@ -40,7 +40,12 @@ async fn a_caller_without_the_certificate_gets_no_answer_even_with_kube_proxys_t
     for arguments in [&[][..], &["--tls-max", "1.2"], &["--http1.1"], &other] {
         assert!(!without_certificate(&agent, arguments), "{arguments:?}");
     }
-    assert_eq!(calls(&agent, "Unknown") - before, 4);
+    // One that has the certificate and does not know the name is none, either.
+    let mut nameless = Command::new("curl");
+    nameless.args(["-sS", "-k", "--cert"]).arg(agent.file("client.crt"));
+    nameless.arg("--key").arg(agent.file("client.key")).arg(format!("https://{}/version", agent.address));
+    assert!(!nameless.output().unwrap().status.success());
+    assert_eq!(calls(&agent, "Unknown") - before, 5);
     assert_eq!(agent.ask(&["/api/v1/services"]).0, 200, "kube-proxy is served");
 }
 

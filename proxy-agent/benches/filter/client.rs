@@ -27,6 +27,7 @@ const CONNECTION_WINDOW: u32 = 1 << 30;
 #[derive(Clone)]
 pub(crate) struct End {
     pub(crate) address: SocketAddr,
+    name: ServerName<'static>,
     tls: Arc<ClientConfig>,
     token: String,
 }
@@ -55,6 +56,7 @@ impl End {
     /// Known by a token, and on the loopback by a certificate and its key in PEM.
     pub(crate) fn new(
         address: SocketAddr,
+        name: Option<String>,
         authority: &[u8],
         certificate: Option<(Vec<u8>, Vec<u8>)>,
         token: String,
@@ -76,14 +78,14 @@ impl End {
             }
         };
         tls.alpn_protocols = vec![b"h2".to_vec()];
-        Self { address, tls: Arc::new(tls), token }
+        let name = name.map(|name| ServerName::try_from(name).unwrap());
+        Self { address, name: name.unwrap_or_else(|| address.ip().into()), tls: Arc::new(tls), token }
     }
 
     pub(crate) async fn connect(&self) -> Connection {
         let stream = TcpStream::connect(self.address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let name = ServerName::from(self.address.ip());
-        let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await.unwrap();
+        let stream = TlsConnector::from(self.tls.clone()).connect(self.name.clone(), stream).await.unwrap();
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)

@@ -102,10 +102,11 @@ async fn measure(cluster: &ControlPlane, client: &Client, size: Size) -> Vec<Lin
     let authority: k8s_openapi::ByteString =
         serde_json::from_value(place["certificate-authority-data"].clone()).unwrap();
     let server = place["server"].as_str().unwrap().trim_start_matches("https://").parse().unwrap();
-    let direct = End::new(server, &authority.0, None, agent.kube_proxy_token());
+    let direct = End::new(server, None, &authority.0, None, agent.kube_proxy_token());
     let file = |name: &str| std::fs::read(agent.file(name)).unwrap();
     let certificate = (file("client.crt"), file("client.key"));
-    let through = End::new(agent.address, &file("ca.crt"), Some(certificate), agent.kube_proxy_token());
+    let name = Some(agent.name());
+    let through = End::new(agent.address, name, &file("ca.crt"), Some(certificate), agent.kube_proxy_token());
 
     let mut lines = Vec::new();
     let mut memory = vec![("after its start", Usage::of(agent.process()))];

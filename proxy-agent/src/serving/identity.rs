@@ -26,6 +26,9 @@ const FILE: &str = ".identity";
 /// Who the agent is on the loopback, and whom it serves there. All in PEM.
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct Identity {
+    /// The name under which kube-proxy calls the agent, and nobody else: a caller that does not say it costs no handshake. It is no
+    /// proof of anything, since it is sent in the clear.
+    pub(crate) name: String,
     pub(super) authority: String,
     pub(super) serving: Pair,
     /// For kube-proxy, and for nobody else.
@@ -71,9 +74,12 @@ impl Identity {
             let certificate = leaf.signed_by(&key, &issuer)?.pem();
             Ok::<_, rcgen::Error>(Pair { certificate, key: key.serialize_pem() })
         };
+        let name = unguessable_name()?;
+        let names = vec![name.clone(), address.to_string()];
         Ok(Self {
+            name,
             authority: authority_pem,
-            serving: pair(vec![address.to_string()], "proxy-agent", ExtendedKeyUsagePurpose::ServerAuth)?,
+            serving: pair(names, "proxy-agent", ExtendedKeyUsagePurpose::ServerAuth)?,
             client: pair(Vec::new(), "kube-proxy", ExtendedKeyUsagePurpose::ClientAuth)?,
         })
     }
@@ -99,4 +105,11 @@ impl Identity {
         tls.send_tls13_tickets = 0;
         Ok(Arc::new(tls))
     }
+}
+
+fn unguessable_name() -> Result<String, rustls::Error> {
+    let mut random = [0; 16];
+    let source = rustls::crypto::ring::default_provider().secure_random;
+    source.fill(&mut random).map_err(|_| rustls::Error::FailedToGetRandomBytes)?;
+    Ok(format!("{:032x}.proxy-agent.internal", u128::from_be_bytes(random)))
 }

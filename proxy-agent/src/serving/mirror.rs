@@ -18,7 +18,8 @@ pub(crate) enum Mirrored {
     Kubeconfig,
 }
 
-/// Fills the directory: every file that kube-proxy would not see otherwise as it is in the original, and a kubeconfig with another server, another authority and a client
+/// Fills the directory: every file that kube-proxy would not see otherwise as it is in the original, and a kubeconfig with another
+/// server, name and authority, and a client
 /// certificate for the way to the agent. The token stays as it was; client-go sends both. Files that are as they should be are not
 /// touched: kube-proxy ends when its configuration is written anew.
 pub(crate) fn mirror(
@@ -34,7 +35,7 @@ pub(crate) fn mirror(
         cluster.server = Some(format!("https://{address}"));
         cluster.certificate_authority = None;
         cluster.certificate_authority_data = Some(base64(&identity.authority)?);
-        cluster.tls_server_name = None;
+        cluster.tls_server_name = Some(identity.name.clone());
     }
     let (certificate, key) = (base64(&identity.client.certificate)?, base64(&identity.client.key)?);
     let user = current_user(&mut config);

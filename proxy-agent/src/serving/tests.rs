@@ -65,6 +65,7 @@ fn kube_proxy_finds_its_own_files_with_one_of_them_leading_to_the_agent() {
     let cluster = written.clusters[0].cluster.as_ref().unwrap();
     assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:10260"));
     assert!(cluster.certificate_authority.is_none() && cluster.certificate_authority_data.is_some());
+    assert_eq!(cluster.tls_server_name.as_ref(), Some(&directories.identity.name));
 
     // Nothing is written again until something changes.
     let modified = |file: &str| fs::metadata(serving.join(file)).unwrap().modified().unwrap();
@@ -111,7 +112,7 @@ fn an_agent_that_is_started_again_has_the_same_certificates() {
     assert!(at() == first);
     fs::write(directory.path().join(".identity"), "damaged").unwrap();
     let second = at();
-    assert!(second != first, "one that is damaged is made anew");
+    assert!(second != first && second.name != first.name, "one that is damaged is made anew");
     second.tls().unwrap();
 }
 
@@ -155,7 +156,7 @@ async fn is_let_in(identity: &Identity, certificate: Option<&super::identity::Pa
         stream.shutdown().await.map_err(|error| error.to_string())
     });
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(client));
-    let name = ServerName::from(ADDRESS.ip());
+    let name = ServerName::try_from(identity.name.clone()).unwrap();
     if let Ok(mut stream) = connector.connect(name, near).await {
         let mut said = String::new();
         let read = stream.read_to_string(&mut said).await;

@@ -190,7 +190,7 @@ impl Agent {
     pub(crate) fn ask_without_token(&self, path: &str) -> u16 {
         let mut curl = Command::new("curl");
         curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "40"]);
-        curl.args(self.certificates()).arg(format!("https://{}{path}", self.address));
+        curl.args(self.certificates()).args(self.url(path));
         String::from_utf8_lossy(&curl.output().unwrap().stdout).parse().unwrap_or(0)
     }
 
@@ -219,6 +219,19 @@ impl Agent {
             let bytes: k8s_openapi::ByteString = serde_json::from_value(data.clone()).unwrap();
             fs::write(self.file(file), bytes.0).unwrap();
         }
+        fs::write(self.file("name"), cluster["tls-server-name"].as_str().unwrap()).unwrap();
+    }
+
+    /// The name that kube-proxy calls.
+    pub(crate) fn name(&self) -> String {
+        fs::read_to_string(self.file("name")).unwrap()
+    }
+
+    /// A path of the agent's, and how curl finds it.
+    pub(crate) fn url(&self, path: &str) -> [String; 3] {
+        let (name, port) = (self.name(), self.address.port());
+        let resolve = format!("{name}:{port}:{}", self.address.ip());
+        ["--resolve".to_owned(), resolve, format!("https://{name}:{port}{path}")]
     }
 
     /// The view is known a moment after the agent serves.
@@ -259,7 +272,7 @@ impl Agent {
             .args(self.certificates())
             .args(["-H", &format!("Authorization: Bearer {}", self.kube_proxy_token())])
             .args(flags)
-            .arg(format!("https://{}{path}", self.address));
+            .args(self.url(path));
         curl
     }
 

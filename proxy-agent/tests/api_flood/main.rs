@@ -24,6 +24,8 @@ use strangers::{Manner, Strangers};
 const CONNECTIONS: usize = 200;
 /// Until a Service that is made meanwhile is seen.
 const SEEN: Duration = Duration::from_secs(5);
+/// Until a kube-proxy that has just been started is served, on a machine that others keep busy as well.
+const STARTED: Duration = Duration::from_secs(15);
 /// Of the agent's container.
 const MEMORY: u64 = 64 << 20;
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -61,10 +63,12 @@ async fn two_hundred_connections_without_a_credential_take_neither_memory_nor_tu
     let before = peak(process);
 
     let authority = fs::read(agent.file("ca.crt")).unwrap();
-    let manners = [Manner::Silent, Manner::Begins, Manner::Hasty, Manner::Plain];
-    let strangers = Strangers::begin(agent.address, CONNECTIONS, &manners, &authority);
+    let name = agent.name();
+    let known = (name.as_str(), authority.as_slice());
+    let manners = [Manner::Silent, Manner::Begins, Manner::Hasty, Manner::Informed, Manner::Plain];
+    let strangers = Strangers::begin(agent.address, CONNECTIONS, &manners, known);
     // Those at the other port would like the kubelet to believe that the agent is dead.
-    let others = Strangers::begin(agent.admin, CONNECTIONS / 2, &[Manner::Silent, Manner::Plain], &authority);
+    let others = Strangers::begin(agent.admin, CONNECTIONS / 2, &[Manner::Silent, Manner::Plain], known);
     let (began, length) = (Instant::now(), length());
     let mut services = 0;
     let [mut slowest_event, mut slowest_start, mut slowest_probe] = [Duration::ZERO; 3];
@@ -85,10 +89,9 @@ async fn two_hundred_connections_without_a_credential_take_neither_memory_nor_tu
         // And one that has just been started: it tries until it is served.
         let started = Instant::now();
         while !agent.ask(&[KUBE_PROXY, "/api/v1/services"]).1.contains(&name) {
-            assert!(started.elapsed() < SEEN, "a new connection is not served within {SEEN:?}");
+            assert!(started.elapsed() < STARTED, "a new connection is not served within {STARTED:?}");
         }
         slowest_start = slowest_start.max(started.elapsed());
-        assert!(started.elapsed() < SEEN, "a new connection was served after {:?}", started.elapsed());
         let probed = Instant::now();
         assert!(agent.program.is_healthy(), "the kubelet gets no answer");
         slowest_probe = slowest_probe.max(probed.elapsed());

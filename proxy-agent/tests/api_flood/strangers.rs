@@ -25,8 +25,10 @@ pub(crate) enum Manner {
     Silent,
     /// Begins a handshake that promises much, and says no more.
     Begins,
-    /// Finishes the handshake without a certificate, and sends a body at once.
+    /// Begins a handshake with the agent's address for its name, and would send a body at once.
     Hasty,
+    /// Knows the name, finishes the handshake without a certificate, and sends a body at once.
+    Informed,
     /// Sends a body without TLS.
     Plain,
 }
@@ -43,7 +45,7 @@ impl Strangers {
         address: SocketAddr,
         connections: usize,
         manners: &[Manner],
-        authority: &[u8],
+        (name, authority): (&str, &[u8]),
     ) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(CertificateDer::pem_slice_iter(authority).map(Result::unwrap));
@@ -56,9 +58,13 @@ impl Strangers {
         let mut tasks = JoinSet::new();
         for manner in manners.iter().copied().cycle().take(connections) {
             let (tls, calls) = (tls.clone(), calls.clone());
+            let name = match manner {
+                Manner::Informed => ServerName::try_from(name.to_owned()).unwrap(),
+                _ => ServerName::from(address.ip()),
+            };
             tasks.spawn(async move {
                 loop {
-                    let _ = timeout(PATIENCE, call(manner, address, &tls)).await;
+                    let _ = timeout(PATIENCE, call(manner, address, &name, &tls)).await;
                     calls.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -73,7 +79,12 @@ impl Strangers {
     }
 }
 
-async fn call(manner: Manner, address: SocketAddr, tls: &TlsConnector) -> std::io::Result<()> {
+async fn call(
+    manner: Manner,
+    address: SocketAddr,
+    name: &ServerName<'static>,
+    tls: &TlsConnector,
+) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address).await?;
     let body = vec![b'x'; BODY];
     match manner {
@@ -83,8 +94,8 @@ async fn call(manner: Manner, address: SocketAddr, tls: &TlsConnector) -> std::i
             stream.write_all(&[22, 3, 1, 0x3f, 0xff, 1, 0, 0xff, 0xff]).await?;
             stream.write_all(&body[..12_000]).await?;
         }
-        Manner::Hasty => {
-            let mut stream = tls.connect(ServerName::from(address.ip()), stream).await?;
+        Manner::Hasty | Manner::Informed => {
+            let mut stream = tls.connect(name.clone(), stream).await?;
             stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await?;
             stream.write_all(&body).await?;
             stream.read_to_end(&mut Vec::new()).await?;

@@ -39,11 +39,14 @@ fn cluster(others: usize) -> Cluster {
         "metadata": {"name": "kube-proxy", "namespace": "kube-system"},
         "spec": {
             "selector": {},
-            "template": {"spec": {"containers": [{
-                "name": "kube-proxy",
-                "command": ["kube-proxy", "--kubeconfig=/var/lib/kube-proxy/kubeconfig"],
-                "volumeMounts": [{"name": "config", "mountPath": "/var/lib/kube-proxy"}],
-            }]}},
+            "template": {"spec": {
+                "containers": [{
+                    "name": "kube-proxy",
+                    "command": ["kube-proxy", "--kubeconfig=/var/lib/kube-proxy/kubeconfig"],
+                    "volumeMounts": [{"name": "config", "mountPath": "/var/lib/kube-proxy"}],
+                }],
+                "volumes": [{"name": "config", "configMap": {"name": "kube-proxy"}}],
+            }},
         },
     });
     let set = observe::daemon_set(&serde_json::from_value(kube_proxy).unwrap()).unwrap();
