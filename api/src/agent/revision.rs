@@ -99,13 +99,11 @@ pub fn images_of(agents: &DaemonSet, pool: &str, revision: &str) -> DaemonSet {
     }
 }
 
-/// The command that makes the image's kube-proxy tell its version: the container's own, or the image's where it has none.
-fn version_of(container: &Container) -> Option<Option<Vec<String>>> {
-    match container.command.as_deref() {
-        None | Some([]) => Some(None),
-        Some([program, ..]) if program.rsplit('/').next() == Some("kube-proxy") => {
-            Some(Some(vec![program.clone()]))
-        }
-        Some(_) => None,
+/// The command without arguments, where that is kube-proxy itself; empty where it is the image's own.
+fn program(container: &Container) -> Option<Vec<String>> {
+    match container.command.as_deref().unwrap_or_default() {
+        [] => Some(Vec::new()),
+        [program, ..] if program.rsplit('/').next() == Some("kube-proxy") => Some(vec![program.clone()]),
+        _ => None,
     }
 }
