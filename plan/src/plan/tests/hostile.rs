@@ -226,7 +226,7 @@ fn an_agent_beside_which_kube_proxy_ran_is_started_anew_before_its_word_counts()
     assert_eq!(phase(&world), Phase::Ready);
 }
 
-fn remove_affinity(world: &mut World) {
+pub(super) fn remove_affinity(world: &mut World) {
     let version = world.version();
     let set = world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap();
     set_terms(&mut set.object, Vec::new());
@@ -342,7 +342,7 @@ fn a_daemon_set_in_a_tenants_namespace_that_pretends_to_be_ours_holds_nothing_up
 }
 
 /// A Service that somebody wrote in the operator's name.
-fn forge(world: &mut World, key: &Key, object: &str) {
+pub(super) fn forge(world: &mut World, key: &Key, object: &str) {
     let record: ServiceRecord =
         serde_json::from_value(json!({"object": object, "policy": "Cluster", "generation": 1})).unwrap();
     world.add_service(key, "kubectl-create");
