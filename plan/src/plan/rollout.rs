@@ -151,7 +151,7 @@ impl<'a> Rollout<'a> {
     ) -> State {
         match &facts.node.handover {
             Some(handover) if handover.restart => {
-                self.restarting(facts, pool, waves.entry(pool).or_default(), plan)
+                restarting(facts, pool, waves.entry(pool).or_default(), plan)
             }
             Some(handover) => self.going_over(facts, pool, handover, waves.entry(pool).or_default(), plan),
             None if facts.has_stray(pool) => {
@@ -161,24 +161,13 @@ impl<'a> Rollout<'a> {
             }
             // One whose revision cannot be told is as it should be: there is nothing to compare it with.
             None if facts.revision(pool).is_none_or(|revision| facts.has_revision(revision)) => {
-                self.has_agent(facts, pool, State::Done, plan)
+                has_agent(facts, pool, State::Done, plan)
             }
             None => match self.candidate(facts, pool, waves, plan) {
-                State::Waiting | State::Pulling => self.has_agent(facts, pool, State::Outdated, plan),
+                State::Waiting | State::Pulling => has_agent(facts, pool, State::Outdated, plan),
                 other => other,
             },
         }
-    }
-
-    /// A node that has gone over: whether its agent is still ready.
-    fn has_agent(&mut self, facts: &NodeFacts<'_, 'a>, pool: &str, ready: State, plan: &mut Plan) -> State {
-        let Some(reason) = facts.unready(pool) else { return ready };
-        let failed = facts.scene.clock.end(Wait::NotReady { node: facts.name.to_owned() }, UNREADY);
-        let lasts = facts.scene.now >= failed;
-        if !lasts {
-            plan.wake_at(failed);
-        }
-        State::NotReady { reason, lasts }
     }
 
     /// A node that goes over to the revision that its label says.
@@ -227,35 +216,6 @@ impl<'a> Rollout<'a> {
         };
         plan.actions.push(facts.shape(shape, NodeStep::RollBack));
         State::Failed(reason)
-    }
-
-    /// A node whose agent has to be started anew.
-    fn restarting(
-        &mut self,
-        facts: &NodeFacts<'_, 'a>,
-        pool: &'a str,
-        wave: &mut Wave,
-        plan: &mut Plan,
-    ) -> State {
-        let node = facts.node;
-        if node.revision.is_some() {
-            if !facts.has_stray(pool) {
-                wave.restarts.push(facts.place);
-            }
-            return State::Suspect;
-        }
-        wave.on_the_way += 1;
-        let gone = facts.pods.agent(facts.name, None).is_none();
-        let forgotten = !facts.scene.cluster.reports.contains_key(facts.name);
-        if gone && forgotten {
-            // The revision that it had, or the present one where that is not known any more.
-            let former = node.handover.as_ref().and_then(|handover| handover.from.clone());
-            let there = former.filter(|from| facts.pods.has_daemon_set(facts.scene, pool, from));
-            let revision = there.or_else(|| facts.revision(pool).map(str::to_owned));
-            let shape = NodeShape { revision, handover: Some(facts.handover(pool)), ..facts.as_it_is() };
-            plan.actions.push(facts.shape(shape, NodeStep::StartAgent));
-        }
-        State::Suspect
     }
 
     /// A node that should have another agent than it has.
@@ -459,6 +419,40 @@ impl<'a> Rollout<'a> {
         }
         (elsewhere, ready)
     }
+}
+
+/// A node that has gone over: whether its agent is still ready.
+fn has_agent(facts: &NodeFacts<'_, '_>, pool: &str, ready: State, plan: &mut Plan) -> State {
+    let Some(reason) = facts.unready(pool) else { return ready };
+    let failed = facts.scene.clock.end(Wait::NotReady { node: facts.name.to_owned() }, UNREADY);
+    let lasts = facts.scene.now >= failed;
+    if !lasts {
+        plan.wake_at(failed);
+    }
+    State::NotReady { reason, lasts }
+}
+
+/// A node whose agent has to be started anew.
+fn restarting(facts: &NodeFacts<'_, '_>, pool: &str, wave: &mut Wave, plan: &mut Plan) -> State {
+    let node = facts.node;
+    if node.revision.is_some() {
+        if !facts.has_stray(pool) {
+            wave.restarts.push(facts.place);
+        }
+        return State::Suspect;
+    }
+    wave.on_the_way += 1;
+    let gone = facts.pods.agent(facts.name, None).is_none();
+    let forgotten = !facts.scene.cluster.reports.contains_key(facts.name);
+    if gone && forgotten {
+        // The revision that it had, or the present one where that is not known any more.
+        let former = node.handover.as_ref().and_then(|handover| handover.from.clone());
+        let there = former.filter(|from| facts.pods.has_daemon_set(facts.scene, pool, from));
+        let revision = there.or_else(|| facts.revision(pool).map(str::to_owned));
+        let shape = NodeShape { revision, handover: Some(facts.handover(pool)), ..facts.as_it_is() };
+        plan.actions.push(facts.shape(shape, NodeStep::StartAgent));
+    }
+    State::Suspect
 }
 
 /// Begins the next wave of the way back.

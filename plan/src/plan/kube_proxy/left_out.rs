@@ -46,7 +46,7 @@ impl<'a> LeftOut<'a> {
     /// A node with an agent keeps it, and one with a kube-proxy has one: a taint that comes later ends neither.
     fn lacks(&self, kube_proxy: &Key, pod: &PodSpec, name: &str, node: &Node) -> bool {
         let runs = self.running.contains(&(kube_proxy, name)) || node.pool.is_some();
-        is_virtual(node) || (!runs && !(admits(pod, name, node) && tolerates(pod, node)))
+        is_virtual(node) || !(runs || admits(pod, name, node) && tolerates(pod, node))
     }
 }
 

@@ -70,7 +70,7 @@ fn write(dice: &mut Dice, world: &mut World, concerns: bool) -> Forged {
             5 => write_admission(dice, world, &mut forged, us),
             6 => {
                 let metadata = objects::metadata(dice, namespace, "kube-proxy", us);
-                if let Some(map) = read(objects::config_map(dice, metadata)) {
+                if let Some(map) = read(objects::config_map(dice, &metadata)) {
                     let key = Key::new(namespace, "kube-proxy");
                     world.cluster.configurations.insert(key, observe::configuration(&map));
                 }
@@ -90,7 +90,7 @@ fn write_service(dice: &mut Dice, world: &mut World, namespace: &str, name: &str
     // In the namespace of the core, the core's own Service is edited.
     let name = if namespace == "web" { "frontend" } else { name };
     let metadata = objects::metadata(dice, namespace, name, us);
-    if let Some(service) = read(objects::service(dice, metadata)) {
+    if let Some(service) = read(objects::service(dice, &metadata)) {
         world.cluster.services.insert(Key::new(namespace, name), observe::service(&service));
     }
 }
@@ -197,12 +197,12 @@ fn most_of_what_is_generated_is_such_as_an_api_server_delivers() {
         (0..100).filter(one).count()
     }
     let found = [
-        readable::<Service>(objects::service),
+        readable::<Service>(|dice, metadata| objects::service(dice, &metadata)),
         readable::<Node>(|dice, metadata| objects::node(dice, metadata, true)),
         readable::<DaemonSet>(|dice, metadata| objects::daemon_set(dice, metadata, true)),
         readable::<Pod>(|dice, metadata| objects::pod(dice, metadata, "kube-proxy", &["edge"])),
         readable::<EndpointSlice>(|dice, metadata| objects::slice(dice, metadata, "web", &["edge"])),
-        readable::<ConfigMap>(objects::config_map),
+        readable::<ConfigMap>(|dice, metadata| objects::config_map(dice, &metadata)),
         readable::<IngressSourceNode>(objects::report),
         readable::<IngressSourcePreserve>(objects::preserve),
     ];

@@ -333,7 +333,7 @@ fn daemon_sets_of_others_are_neither_deleted_nor_counted_whatever_their_labels()
 fn a_daemon_set_in_a_tenants_namespace_that_pretends_to_be_ours_holds_nothing_up() {
     let mut world = ready();
     let (made, identity) = (true, world.identity());
-    let set = DaemonSet { made, identity, ..foreign("tenant", "proxy-agent-default-0123456789") };
+    let set = DaemonSet { identity, made, ..foreign("tenant", "proxy-agent-default-0123456789") };
     world.cluster.daemon_sets.insert(Key::new("tenant", "proxy-agent-default-0123456789"), set);
     world.delete_object("web");
     let told = story(&mut world);

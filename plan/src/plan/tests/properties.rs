@@ -213,7 +213,7 @@ fn happen(world: &mut World, what: &Move) {
         Move::UpgradeAgent(number) => world.settings.agent_image = format!("agent:{}", number % 3),
         Move::LeaderChange => drop(world.waits.replace(Waits::new())),
         Move::ForgeService(number) => {
-            forge(world, &Key::new(FORGED, format!("f{}", number % 2)), &object(number / 2))
+            forge(world, &Key::new(FORGED, format!("f{}", number % 2)), &object(number / 2));
         }
         Move::ForgeNode(number, what) => forge_node(world, &node(*number), *what),
     }
@@ -254,6 +254,7 @@ fn add_service(world: &mut World, number: u8) {
 }
 
 /// The interlocks, judged by the cluster as it is when the write arrives.
+#[allow(clippy::too_many_lines, reason = "one arm for each kind of action")]
 fn allowed(world: &Simulation, action: &Action) {
     let cluster = &world.cluster;
     // One with a taint, and without a kube-proxy of ours or of the cluster, gets none.

@@ -112,7 +112,7 @@ pub(super) fn metadata(dice: &mut Dice, namespace: &str, name: &str, us: bool) -
     metadata
 }
 
-pub(super) fn service(dice: &mut Dice, metadata: Value) -> Value {
+pub(super) fn service(dice: &mut Dice, metadata: &Value) -> Value {
     json!({
         "metadata": metadata,
         "spec": {
@@ -241,7 +241,7 @@ pub(super) fn pod(dice: &mut Dice, mut metadata: Value, daemon_set: &str, nodes:
     })
 }
 
-pub(super) fn config_map(dice: &mut Dice, metadata: Value) -> Value {
+pub(super) fn config_map(dice: &mut Dice, metadata: &Value) -> Value {
     let text = match dice.below(4) {
         0 => "clientConnection: {kubeconfig: /a/b}".to_owned(),
         1 => "&a [*a, *a]".to_owned(),
