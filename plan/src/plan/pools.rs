@@ -102,8 +102,10 @@ impl<'a> Pools<'a> {
     fn is_wanted(&self, scene: &Scene<'_>, set: &DaemonSet) -> bool {
         match role(&set.object.metadata) {
             Some(PodRole::Agent { pool, revision }) => {
-                let current = self.pools.get(pool.as_str());
-                let current = current.is_some_and(|pool| pool.begun && pool.revision() == Some(&revision));
+                // As long as it would be made anew, it stays.
+                let current = self.pools.get(pool.as_str()).is_some_and(|found| {
+                    found.revision() == Some(&revision) && (found.begun || has_nodes(scene, &pool, None))
+                });
                 current || has_nodes(scene, &pool, Some(&revision))
             }
             Some(PodRole::Images { revision }) => {
