@@ -300,7 +300,10 @@ fn allowed(world: &Simulation, action: &Action) {
             );
             for name in cluster.nodes.keys().filter(|name| elsewhere(&record.object, name)) {
                 let node = &cluster.nodes[name];
-                assert!(node.pool.is_some() && node.handover.is_none(), "{action} while {name} has no agent");
+                // On the way from one revision to the next, what was acknowledged stays in the kernel.
+                let settled = |handover: &Handover| handover.from.is_some() && !handover.restart;
+                let gone_over = node.handover.as_ref().is_none_or(settled);
+                assert!(node.pool.is_some() && gone_over, "{action} while {name} has no agent");
                 let stray =
                     |pod: &crate::cluster::Pod| pod.node == *name && pod.daemon_set.name == "kube-proxy";
                 assert!(
