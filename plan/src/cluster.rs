@@ -80,7 +80,7 @@ pub struct Admission {
     pub bundle: Option<String>,
     /// The configuration by which it is asked about pods, by name.
     pub webhooks: BTreeMap<String, Written>,
-    /// MutatingAdmissionPolicies of ours, by name.
+    /// MutatingAdmissionPolicies, by name: ours at least.
     pub policies: BTreeMap<String, Written>,
     /// Their bindings.
     pub bindings: BTreeMap<String, Written>,
@@ -88,13 +88,13 @@ pub struct Admission {
     pub serves_policies: bool,
 }
 
-/// An object that the operator writes whole.
+/// An object of a kind that the operator writes whole.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     /// Which state of it this is.
     pub identity: Identity,
-    /// What it says.
-    pub content: Value,
+    /// What it says. None: the operator did not make it, whatever its name and labels are.
+    pub content: Option<Value>,
 }
 
 /// A pod with a sidecar.

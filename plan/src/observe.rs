@@ -1,6 +1,7 @@
 //! How Kubernetes objects become facts. What cannot be read counts as not there; the objects come from a real API
 //! server, which has checked them, except for annotations, which anybody can write.
 
+mod annotations;
 mod kube_proxy;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,6 @@ use isp_api::agent::runs_kube_proxy;
 use isp_api::names::{
     AGENT_IMAGES_LABEL, AGENT_NAME, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FAILURE_ANNOTATION,
     HANDOVER_ANNOTATION, IMAGES_NAME, INTERCEPTION_MODE_ANNOTATION, NAME_LABEL, OPERATOR_FIELD_MANAGER,
-    ORIGINAL_ANNOTATION,
 };
 use isp_api::preserve::TrafficPolicy;
 use isp_api::sidecar::{PROXY_CONFIG_ANNOTATION, Sidecar};
@@ -24,7 +24,6 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use self::kube_proxy::{HOME, recognised};
@@ -52,10 +51,6 @@ pub(crate) fn identity(metadata: &ObjectMeta) -> Identity {
     }
 }
 
-fn annotation<T: DeserializeOwned>(metadata: &ObjectMeta, name: &str) -> Option<T> {
-    serde_json::from_str(metadata.annotations.as_ref()?.get(name)?).ok()
-}
-
 /// A Service.
 pub fn service(object: &ServiceObject) -> Service {
     let metadata = &object.metadata;
@@ -72,7 +67,7 @@ pub fn service(object: &ServiceObject) -> Service {
     Service {
         identity: identity(metadata),
         labels: metadata.labels.clone().unwrap_or_default(),
-        record: annotation(metadata, ORIGINAL_ANNOTATION),
+        record: annotations::service_record(metadata),
         exposed,
         balanced: spec.type_.as_deref() == Some("LoadBalancer"),
         policy: match spec.external_traffic_policy.as_deref() {
@@ -145,8 +140,8 @@ pub fn node(object: &NodeObject) -> Node {
         revision: ours(AGENT_REVISION_LABEL),
         images: ours(AGENT_IMAGES_LABEL),
         labels,
-        handover: annotation(metadata, HANDOVER_ANNOTATION).filter(|_| own_annotation(HANDOVER_ANNOTATION)),
-        failure: annotation(metadata, FAILURE_ANNOTATION).filter(|_| own_annotation(FAILURE_ANNOTATION)),
+        handover: annotations::handover(metadata).filter(|_| own_annotation(HANDOVER_ANNOTATION)),
+        failure: annotations::failure(metadata).filter(|_| own_annotation(FAILURE_ANNOTATION)),
     }
 }
 
@@ -199,7 +194,7 @@ pub fn daemon_set(object: &DaemonSetObject) -> Option<DaemonSet> {
         owners,
         made,
         last_writer: last_writer(metadata),
-        record: annotation(metadata, ORIGINAL_ANNOTATION),
+        record: annotations::affinity_record(metadata),
         object: slim,
     })
 }
@@ -278,7 +273,7 @@ fn trouble(container: &ContainerStatus) -> Option<String> {
         return None;
     }
     let message = message.map(|message| format!(": {message}")).unwrap_or_default();
-    Some(format!("container {}: {reason}{message}", container.name))
+    Some(annotations::shortened(format!("container {}: {reason}{message}", container.name)))
 }
 
 /// The last line that a container left, of a length that fits into a status.
@@ -299,9 +294,13 @@ pub fn configuration(object: &ConfigMap) -> BTreeMap<String, String> {
     files.filter_map(|(file, text)| Some((file.clone(), kubeconfig(text)?))).collect()
 }
 
-/// Something that the operator writes whole: what it says.
+/// Something of a kind that the operator writes whole: what it says, if the operator applied it.
 pub fn written(metadata: &ObjectMeta, content: &impl Serialize) -> Written {
-    Written { identity: identity(metadata), content: serde_json::to_value(content).unwrap_or_default() }
+    let made = owners(metadata.managed_fields.as_ref(), &["-"])
+        .iter()
+        .any(|owner| owner.is_us() && owner.labels.contains(NAME_LABEL));
+    let content = made.then(|| serde_json::to_value(content).unwrap_or_default());
+    Written { identity: identity(metadata), content }
 }
 
 /// The authorities by which the webhook can be trusted, in base64.

@@ -109,10 +109,15 @@ impl Simulation {
                 each(self, round, action);
                 self.carry_out(action);
             }
-            self.now += SignedDuration::from_secs(1);
+            self.pass(SignedDuration::from_secs(1));
         }
         let left = self.plan().actions.iter().map(ToString::to_string).collect();
         Err(Unsettled { rounds, left })
+    }
+
+    /// Lets time pass, to the end of all times at most.
+    pub fn pass(&mut self, time: SignedDuration) {
+        self.now = self.now.saturating_add(time).unwrap_or(Timestamp::MAX);
     }
 
     /// An identity that nothing else has.

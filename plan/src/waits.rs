@@ -49,11 +49,9 @@ pub enum Wait {
         /// Its DaemonSet.
         daemon_set: Key,
     },
-    /// A Service has to be put back whose object is gone.
-    Orphan {
-        /// The Service.
-        service: Key,
-    },
+    /// Services have to be put back whose objects are gone. One wait for all of them, or who keeps making new ones would never be waited
+    /// for long enough.
+    Orphans,
 }
 
 /// Since when each is waited for. What a plan does not ask about any more is forgotten.
@@ -77,6 +75,11 @@ impl<'a> Clock<'a> {
         let since = self.before.get(&wait).copied().filter(|since| *since <= self.now).unwrap_or(self.now);
         self.asked.borrow_mut().insert(wait, since);
         since.saturating_add(SignedDuration::from_secs(i64::from(seconds))).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Whether it was asked about before.
+    pub(crate) fn is_known(&self, wait: &Wait) -> bool {
+        self.before.contains_key(wait)
     }
 
     /// Whether something that was asked about before had lasted that many seconds.

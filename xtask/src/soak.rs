@@ -26,6 +26,8 @@ pub(crate) enum Campaign {
     OperatorScale,
     /// 20,000 generated histories of a cluster, each write judged by the interlocks
     PlanHistories,
+    /// A million clusters with annotations, labels, statuses and objects that somebody hostile wrote
+    PlanFuzz,
     /// Certificates and authorities that change every few seconds for two minutes, in a mesh in which pods are created
     WebhookRotation,
     /// More than a million reviews that are none, or nearly
@@ -57,6 +59,7 @@ impl Campaign {
             }
             Self::OperatorScale => ("api_scale", "many_objects", ("ISP_SCALE", "1000,5000,5000,60")),
             Self::PlanHistories => (PLAN, "every_history", ("ISP_PLAN_CASES", "20000")),
+            Self::PlanFuzz => (PLAN, "whatever_others", ("ISP_FUZZ_CASES", "1000000")),
             Self::WebhookRotation => {
                 ("lab_mesh", "the_address_arrives_in_the_mesh", ("ISP_SOAK_ROTATION", "120"))
             }
@@ -79,6 +82,7 @@ impl fmt::Display for Campaign {
             Self::OperatorKills => "operator-kills",
             Self::OperatorScale => "operator-scale",
             Self::PlanHistories => "plan-histories",
+            Self::PlanFuzz => "plan-fuzz",
             Self::WebhookRotation => "webhook-rotation",
             Self::WebhookReviews => "webhook-reviews",
             Self::Hostile => "hostile",

@@ -199,3 +199,29 @@ fn a_configuration_says_where_the_kubeconfig_is() {
     let found: Vec<_> = configuration(&map).into_iter().collect();
     assert_eq!(found, [("config.conf".to_owned(), "/var/lib/kube-proxy/kubeconfig.conf".to_owned())]);
 }
+
+#[test]
+fn a_text_of_somebody_else_is_repeated_only_as_far_as_it_can_be_written_again() {
+    let fields = json!({"f:metadata": {"f:annotations": {"f:sourcepreserve.io/agent-failed": {}}}});
+    let failure = json!({"pool": "default", "revision": "1", "reason": "é".repeat(200_000)}).to_string();
+    let object = read(json!({"metadata": {
+        "name": "a",
+        "annotations": {"sourcepreserve.io/agent-failed": failure},
+        "managedFields": [managed("sourcepreserve-operator", "Apply", &fields)],
+    }}));
+    assert_eq!(node(&object).failure.unwrap().reason.chars().count(), 1025);
+}
+
+#[test]
+fn only_what_the_operator_applied_is_its_own() {
+    let labels = |key: &str| json!({"f:metadata": {"f:labels": {key: {}}}});
+    let of = |managed: Value| {
+        let metadata = json!({"name": "0-sourcepreserve.io", "uid": "u", "managedFields": [managed]});
+        written(&read(metadata), &json!(["webhook"])).content
+    };
+    let label = "f:app.kubernetes.io/name";
+    assert_eq!(of(managed("sourcepreserve-operator", "Apply", &labels(label))), Some(json!(["webhook"])));
+    assert_eq!(of(managed("sourcepreserve-operator", "Update", &labels(label))), None);
+    assert_eq!(of(managed("sourcepreserve-operator", "Apply", &labels("f:app"))), None);
+    assert_eq!(of(managed("helm", "Apply", &labels(label))), None);
+}

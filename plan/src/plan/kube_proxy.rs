@@ -143,7 +143,13 @@ fn terms(set: &DaemonSet) -> Vec<NodeSelectorTerm> {
 }
 
 fn keeps_off(term: &NodeSelectorTerm) -> bool {
-    term.match_expressions.iter().flatten().any(|present| *present == requirement())
+    term.match_expressions.iter().flatten().any(|present| *present == requirement()) || matches_nothing(term)
+}
+
+/// A term without any requirement matches no node. With one of ours it would match nearly all.
+fn matches_nothing(term: &NodeSelectorTerm) -> bool {
+    term.match_expressions.iter().flatten().next().is_none()
+        && term.match_fields.iter().flatten().next().is_none()
 }
 
 /// Whether kube-proxy stays off nodes with an agent. The terms are alternatives, so each of them must say so.
@@ -154,9 +160,14 @@ pub(super) fn is_kept_off(set: &DaemonSet) -> bool {
 
 /// The terms without our requirement: as they were before it was added to each of them.
 fn original(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
-    let mut terms = terms.to_vec();
-    isp_api::agent::without_requirement(&mut terms);
-    terms
+    let original = |term: &NodeSelectorTerm| {
+        let mut term = vec![term.clone()];
+        if !term.iter().all(matches_nothing) {
+            isp_api::agent::without_requirement(&mut term);
+        }
+        term
+    };
+    terms.iter().flat_map(original).collect()
 }
 
 /// The terms with our requirement in each. There is one at least.

@@ -84,7 +84,7 @@ impl<'a> Pools<'a> {
             if !made.present && (pool.begun || has_nodes(scene, name, None)) {
                 apply(&made.agents);
             }
-            if !made.images_present && self.wants_images(scene, name, pool) {
+            if !made.images_present && wants_images(scene, name, pool) {
                 apply(&made.images);
             }
         }
@@ -98,36 +98,19 @@ impl<'a> Pools<'a> {
         }
     }
 
-    /// Whether a node has yet to go over to the pool's revision.
-    fn wants_images(&self, scene: &Scene<'_>, name: &str, pool: &Pool<'_>) -> bool {
-        let Some(revision) = pool.revision() else { return false };
-        let has_it = |node: &usize| {
-            let node = scene.nodes[*node].1;
-            // One that is started anew has its images.
-            let restarts = node.handover.as_ref().is_some_and(|handover| handover.restart);
-            let has = node.revision.as_deref() == Some(revision) || restarts;
-            node.pool.as_deref() == Some(name) && has
-        };
-        let failed = |node: &usize| {
-            let failure = scene.nodes[*node].1.failure.as_ref();
-            failure.is_some_and(|failure| failure.pool == name && failure.revision == revision)
-        };
-        let can = |node: &usize| scene.nodes[*node].1.ready && !failed(node);
-        (pool.begun && pool.members.iter().any(|node| !has_it(node) && can(node)))
-            || scene.nodes.iter().any(|(_, node)| node.images.as_deref() == Some(revision))
-    }
-
     /// Whether a DaemonSet that is there is still of use.
     fn is_wanted(&self, scene: &Scene<'_>, set: &DaemonSet) -> bool {
         match role(&set.object.metadata) {
             Some(PodRole::Agent { pool, revision }) => {
-                let current = self.pools.get(pool.as_str());
-                let current = current.is_some_and(|pool| pool.begun && pool.revision() == Some(&revision));
+                // As long as it would be made anew, it stays.
+                let current = self.pools.get(pool.as_str()).is_some_and(|found| {
+                    found.revision() == Some(&revision) && (found.begun || has_nodes(scene, &pool, None))
+                });
                 current || has_nodes(scene, &pool, Some(&revision))
             }
             Some(PodRole::Images { revision }) => {
                 let current = self.pools.iter().find(|(_, pool)| pool.revision() == Some(&revision));
-                current.is_some_and(|(name, pool)| self.wants_images(scene, name, pool))
+                current.is_some_and(|(name, pool)| wants_images(scene, name, pool))
                     || scene.nodes.iter().any(|(_, node)| node.images.as_ref() == Some(&revision))
             }
             None => true,
@@ -149,6 +132,25 @@ impl<'a> Pools<'a> {
             !of_object || !has_nodes(scene, name, None) || present || pool.made.is_err()
         })
     }
+}
+
+/// Whether a node has yet to go over to the pool's revision.
+fn wants_images(scene: &Scene<'_>, name: &str, pool: &Pool<'_>) -> bool {
+    let Some(revision) = pool.revision() else { return false };
+    let has_it = |node: &usize| {
+        let node = scene.nodes[*node].1;
+        // One that is started anew has its images.
+        let restarts = node.handover.as_ref().is_some_and(|handover| handover.restart);
+        let has = node.revision.as_deref() == Some(revision) || restarts;
+        node.pool.as_deref() == Some(name) && has
+    };
+    let failed = |node: &usize| {
+        let failure = scene.nodes[*node].1.failure.as_ref();
+        failure.is_some_and(|failure| failure.pool == name && failure.revision == revision)
+    };
+    let can = |node: &usize| scene.nodes[*node].1.ready && !failed(node);
+    (pool.begun && pool.members.iter().any(|node| !has_it(node) && can(node)))
+        || scene.nodes.iter().any(|(_, node)| node.images.as_deref() == Some(revision))
 }
 
 /// Whether something may be begun on a node: for an object that needs it, or because its pool is retained.

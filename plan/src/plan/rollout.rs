@@ -22,7 +22,7 @@ mod pods;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use isp_api::preserve::{MaxUnavailable, OnFailure};
+use isp_api::preserve::{OnFailure, Rollout as Settings};
 
 use self::node::NodeFacts;
 use self::pods::Pods;
@@ -31,7 +31,7 @@ use super::kube_proxy::is_kept_off;
 use super::pools::{Pools, may_begin, settings_of};
 use super::scene::{Object, Scene};
 use crate::action::{Action, NodeShape, NodeStep};
-use crate::cluster::{Key, Node};
+use crate::cluster::Node;
 use crate::record::{Failure, Handover};
 use crate::waits::Wait;
 
@@ -127,11 +127,7 @@ impl<'a> Rollout<'a> {
                 (None, Some(wanted)) if node.handover.is_none() => {
                     this.candidate(&facts, wanted, &mut waves, plan)
                 }
-                (Some(has), None) => {
-                    this.on_the_way_back = true;
-                    waves.entry(has).or_default().back.push(place);
-                    State::GoingBack
-                }
+                (Some(has), None) => this.going_back(&facts, has, &mut waves, plan),
                 (None, _) => this.coming_back(&facts, wanted, &mut waves, plan),
             };
             this.states.push(state);
@@ -155,7 +151,7 @@ impl<'a> Rollout<'a> {
     ) -> State {
         match &facts.node.handover {
             Some(handover) if handover.restart => {
-                self.restarting(facts, pool, waves.entry(pool).or_default(), plan)
+                restarting(facts, pool, waves.entry(pool).or_default(), plan)
             }
             Some(handover) => self.going_over(facts, pool, handover, waves.entry(pool).or_default(), plan),
             None if facts.has_stray(pool) => {
@@ -165,24 +161,13 @@ impl<'a> Rollout<'a> {
             }
             // One whose revision cannot be told is as it should be: there is nothing to compare it with.
             None if facts.revision(pool).is_none_or(|revision| facts.has_revision(revision)) => {
-                self.has_agent(facts, pool, State::Done, plan)
+                has_agent(facts, pool, State::Done, plan)
             }
             None => match self.candidate(facts, pool, waves, plan) {
-                State::Waiting | State::Pulling => self.has_agent(facts, pool, State::Outdated, plan),
+                State::Waiting | State::Pulling => has_agent(facts, pool, State::Outdated, plan),
                 other => other,
             },
         }
-    }
-
-    /// A node that has gone over: whether its agent is still ready.
-    fn has_agent(&mut self, facts: &NodeFacts<'_, 'a>, pool: &str, ready: State, plan: &mut Plan) -> State {
-        let Some(reason) = facts.unready(pool) else { return ready };
-        let failed = facts.scene.clock.end(Wait::NotReady { node: facts.name.to_owned() }, UNREADY);
-        let lasts = facts.scene.now >= failed;
-        if !lasts {
-            plan.wake_at(failed);
-        }
-        State::NotReady { reason, lasts }
     }
 
     /// A node that goes over to the revision that its label says.
@@ -233,35 +218,6 @@ impl<'a> Rollout<'a> {
         State::Failed(reason)
     }
 
-    /// A node whose agent has to be started anew.
-    fn restarting(
-        &mut self,
-        facts: &NodeFacts<'_, 'a>,
-        pool: &'a str,
-        wave: &mut Wave,
-        plan: &mut Plan,
-    ) -> State {
-        let node = facts.node;
-        if node.revision.is_some() {
-            if !facts.has_stray(pool) {
-                wave.restarts.push(facts.place);
-            }
-            return State::Suspect;
-        }
-        wave.on_the_way += 1;
-        let gone = facts.pods.agent(facts.name, None).is_none();
-        let forgotten = !facts.scene.cluster.reports.contains_key(facts.name);
-        if gone && forgotten {
-            // The revision that it had, or the present one where that is not known any more.
-            let former = node.handover.as_ref().and_then(|handover| handover.from.clone());
-            let there = former.filter(|from| facts.pods.has_daemon_set(facts.scene, pool, from));
-            let revision = there.or_else(|| facts.revision(pool).map(str::to_owned));
-            let shape = NodeShape { revision, handover: Some(facts.handover(pool)), ..facts.as_it_is() };
-            plan.actions.push(facts.shape(shape, NodeStep::StartAgent));
-        }
-        State::Suspect
-    }
-
     /// A node that should have another agent than it has.
     fn candidate(
         &mut self,
@@ -309,6 +265,28 @@ impl<'a> Rollout<'a> {
         State::Failed(reason)
     }
 
+    /// A node with a label that it should not have.
+    fn going_back(
+        &mut self,
+        facts: &NodeFacts<'_, 'a>,
+        pool: &'a str,
+        waves: &mut Waves<'a>,
+        plan: &mut Plan,
+    ) -> State {
+        if facts.was_sent_back() {
+            // The write failed, or somebody, its own kubelet for example, put the label on it again: then nobody waits for it twice.
+            let settings = settings_of(facts.scene, pool);
+            let in_time = facts.scene.now < facts.back_by(settings.progress_deadline_seconds);
+            self.on_the_way_back |= in_time;
+            waves.entry(pool).or_default().on_the_way += usize::from(in_time);
+            plan.actions.push(hand_back(facts.scene, facts.place, pool));
+        } else {
+            self.on_the_way_back = true;
+            waves.entry(pool).or_default().back.push(facts.place);
+        }
+        State::GoingBack
+    }
+
     /// A node without a label: going back, back, or never gone.
     fn coming_back(
         &mut self,
@@ -354,11 +332,11 @@ impl<'a> Rollout<'a> {
         for (place, made) in wave.prepared.iter().zip(std::iter::repeat(made).map_while(|made| made)) {
             plan.actions.push(hand_over(scene, *place, pool, &made.revision));
         }
-        if wave.on_the_way > 0 || is_going_back(scene, pool) {
+        if wave.on_the_way > 0 || is_going_back(scene, pool, settings.progress_deadline_seconds) {
             return;
         }
         if !wave.back.is_empty() {
-            return begin_back(scene, pool, wave, settings.max_unavailable, plan);
+            return begin_back(scene, pool, wave, &settings, plan);
         }
         let (Some(made), Some(found)) = (made, found) else { return };
         if settings.paused || wave.pulling > 0 {
@@ -443,26 +421,68 @@ impl<'a> Rollout<'a> {
     }
 }
 
+/// A node that has gone over: whether its agent is still ready.
+fn has_agent(facts: &NodeFacts<'_, '_>, pool: &str, ready: State, plan: &mut Plan) -> State {
+    let Some(reason) = facts.unready(pool) else { return ready };
+    let failed = facts.scene.clock.end(Wait::NotReady { node: facts.name.to_owned() }, UNREADY);
+    let lasts = facts.scene.now >= failed;
+    if !lasts {
+        plan.wake_at(failed);
+    }
+    State::NotReady { reason, lasts }
+}
+
+/// A node whose agent has to be started anew.
+fn restarting(facts: &NodeFacts<'_, '_>, pool: &str, wave: &mut Wave, plan: &mut Plan) -> State {
+    let node = facts.node;
+    if node.revision.is_some() {
+        if !facts.has_stray(pool) {
+            wave.restarts.push(facts.place);
+        }
+        return State::Suspect;
+    }
+    wave.on_the_way += 1;
+    let gone = facts.pods.agent(facts.name, None).is_none();
+    let forgotten = !facts.scene.cluster.reports.contains_key(facts.name);
+    if gone && forgotten {
+        // The revision that it had, or the present one where that is not known any more.
+        let former = node.handover.as_ref().and_then(|handover| handover.from.clone());
+        let there = former.filter(|from| facts.pods.has_daemon_set(facts.scene, pool, from));
+        let revision = there.or_else(|| facts.revision(pool).map(str::to_owned));
+        let shape = NodeShape { revision, handover: Some(facts.handover(pool)), ..facts.as_it_is() };
+        plan.actions.push(facts.shape(shape, NodeStep::StartAgent));
+    }
+    State::Suspect
+}
+
 /// Begins the next wave of the way back.
-fn begin_back(scene: &Scene<'_>, pool: &str, wave: &Wave, size: MaxUnavailable, plan: &mut Plan) {
+fn begin_back(scene: &Scene<'_>, pool: &str, wave: &Wave, settings: &Settings, plan: &mut Plan) {
     // A Service that cannot be put back, or that somebody keeps up as ours, holds up nobody for long.
-    let orphans = scene.orphans.iter();
-    let orphans =
-        orphans.map(|service| scene.clock.end(Wait::Orphan { service: Key::clone(service) }, ORPHANS));
-    if let Some(end) = orphans.max().filter(|end| scene.now < *end) {
-        return plan.wake_at(end);
+    if !scene.orphans.is_empty() {
+        let end = scene.clock.end(Wait::Orphans, ORPHANS);
+        if scene.now < end {
+            return plan.wake_at(end);
+        }
     }
     let labelled = scene.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
-    for place in wave.back.iter().take(size.of(labelled)) {
-        let shape = NodeShape { handover: Some(new_handover(scene, pool)), ..NodeShape::default() };
-        plan.actions.push(shape_node(scene, *place, shape, NodeStep::HandBack));
+    for place in wave.back.iter().take(settings.max_unavailable.of(labelled)) {
+        let node = scene.nodes[*place].0.to_owned();
+        scene.clock.end(Wait::Back { node }, settings.progress_deadline_seconds);
+        plan.actions.push(hand_back(scene, *place, pool));
     }
 }
 
-/// Those on their way back have lost their label and are counted by what is written down on them.
-fn is_going_back(scene: &Scene<'_>, pool: &str) -> bool {
-    scene.nodes.iter().any(|(_, node)| {
-        node.pool.is_none() && node.handover.as_ref().is_some_and(|handover| handover.pool == pool)
+fn hand_back(scene: &Scene<'_>, place: usize, pool: &str) -> Action {
+    let shape = NodeShape { handover: Some(new_handover(scene, pool)), ..NodeShape::default() };
+    shape_node(scene, place, shape, NodeStep::HandBack)
+}
+
+/// Those on their way back have lost their label and are counted by what is written down on them, until their deadline.
+fn is_going_back(scene: &Scene<'_>, pool: &str, seconds: u32) -> bool {
+    scene.nodes.iter().any(|(name, node)| {
+        let late = || scene.clock.has_lasted(&Wait::Back { node: (*name).to_owned() }, seconds);
+        let counts = node.handover.as_ref().is_some_and(|handover| handover.pool == pool);
+        node.pool.is_none() && counts && !late()
     })
 }
 

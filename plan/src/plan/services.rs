@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-use isp_api::names::ORIGINAL_ANNOTATION;
+use isp_api::names::{ORIGINAL_ANNOTATION, SERVICE_LABEL};
 use isp_api::preserve::{
     Original, ServiceLabel, ServiceState, ServiceStatus, TrafficPolicy, WhenNoIngressEndpoint,
 };
@@ -68,7 +68,7 @@ pub(super) fn plan(scene: &Scene<'_>, rollout: &Rollout<'_>, plan: &mut Plan) ->
             }
             match object.going {
                 Some(Going::Retain) => plan.actions.extend(retain(object, key, service)),
-                _ => plan.actions.push(restore(key, service)),
+                _ => plan.actions.push(restore(scene, key, service)),
             }
             if claimed.is_none_or(|owner| *owner != place) {
                 let mut status = status(scene, object, key);
@@ -84,7 +84,7 @@ pub(super) fn plan(scene: &Scene<'_>, rollout: &Rollout<'_>, plan: &mut Plan) ->
     }
     for key in &scene.orphans {
         if let Some(service) = scene.service(key) {
-            plan.actions.push(restore(key, service));
+            plan.actions.push(restore(scene, key, service));
         }
     }
     news
@@ -376,8 +376,9 @@ impl Wanted<'_, '_> {
     }
 }
 
-/// One step of the way back: the policy first.
-fn restore(key: &Key, service: &Service) -> Action {
+/// One step of the way back: the policy first. Anybody who may edit the Service can write its record, so only a label that marks preserved
+/// Services is ever returned; nobody gets another one set in somebody else's name.
+fn restore(scene: &Scene<'_>, key: &Key, service: &Service) -> Action {
     let record = service.record.as_ref();
     if ours(&service.owners) {
         let Some(record) = record else {
@@ -386,8 +387,11 @@ fn restore(key: &Key, service: &Service) -> Action {
         };
         return give_up_policy(key, service, record);
     }
+    let marks = |label: &OriginalLabel| {
+        label.key == SERVICE_LABEL || scene.objects.iter().any(|object| object.label.key == label.key)
+    };
     let taken = record.and_then(|record| record.label.clone());
-    if let Some(label) = taken
+    if let Some(label) = taken.filter(marks)
         && let Some(owner) = label.owner.clone()
         && service.labels.get(&label.key) != Some(&label.value)
     {

@@ -3,6 +3,9 @@
 //! What decides on new pods follows from the objects alone and is not a step on the way: it harms nobody who has no sidecar, and a
 //! pod that it misses is counted. It goes with the last object that asks for it, also under `deletionPolicy: Retain`, because the
 //! webhook decides by the objects.
+//!
+//! An object of such a kind that somebody else made is neither deleted nor overwritten, whatever its name and labels are. Where it has a
+//! name that the operator needs, the condition says so.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +24,8 @@ use crate::cluster::{Key, Written};
 
 /// More entries than these, which differ, are asked about as one that selects more than it needs to: the webhook looks itself.
 const MOST_ENTRIES: usize = 16;
+/// How the names of policies and of their bindings begin.
+const POLICY_PREFIX: &str = "sourcepreserve.";
 /// How many owners of stale pods are listed.
 const MOST_OWNERS: usize = 20;
 
@@ -37,10 +42,11 @@ pub(super) fn plan(scene: &Scene<'_>, plan: &mut Plan) {
 /// Whether something decides on new pods that only this object asked for.
 pub(super) fn anything_left(scene: &Scene<'_>, object: &Object<'_>) -> bool {
     let admission = &scene.cluster.admission;
-    let of_object =
-        |policies: &BTreeMap<String, Written>| policies.keys().any(|name| is_policy_of(object.name, name));
+    let of_object = |policies: &BTreeMap<String, Written>| {
+        made(AdmissionKind::Policy, policies).any(|(name, _)| is_policy_of(object.name, name))
+    };
     let asked = entries(scene, Via::Webhook).next().is_some();
-    (!asked && !admission.webhooks.is_empty())
+    (!asked && made(AdmissionKind::Webhook, &admission.webhooks).next().is_some())
         || of_object(&admission.policies)
         || of_object(&admission.bindings)
 }
@@ -54,15 +60,58 @@ fn bring(
     for (name, object) in wanted {
         // What an object says is in `webhooks` or in `spec`; nothing else of it can be wrong.
         let says = if kind == AdmissionKind::Webhook { &object["webhooks"] } else { &object["spec"] };
-        if there.get(name).is_none_or(|there| !covers(&there.content, says)) {
+        let differs = match there.get(name).map(|there| there.content.as_ref()) {
+            None => true,
+            Some(Some(content)) => !covers(content, says),
+            // The name is taken.
+            Some(None) => false,
+        };
+        if differs {
             let object = Box::new(object.clone());
             plan.actions.push(Action::ApplyAdmission { kind, name: name.clone(), object });
         }
     }
-    for (name, written) in there.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
+    for (name, written) in made(kind, there).filter(|(name, _)| !wanted.contains_key(*name)) {
         let identity = written.identity.clone();
         plan.actions.push(Action::DeleteAdmission { kind, name: name.clone(), identity });
     }
+}
+
+/// Those that the operator made: applied by its manager, under a name that it gives.
+fn made(kind: AdmissionKind, there: &BTreeMap<String, Written>) -> impl Iterator<Item = (&String, &Written)> {
+    there.iter().filter(move |(name, written)| {
+        let named = match kind {
+            AdmissionKind::Webhook => name.as_str() == POD_WEBHOOK_CONFIGURATION,
+            AdmissionKind::Policy | AdmissionKind::Binding => name.starts_with(POLICY_PREFIX),
+        };
+        named && written.content.is_some()
+    })
+}
+
+/// Whether something has the name that the operator did not make.
+fn is_taken(there: &BTreeMap<String, Written>, name: &str) -> bool {
+    there.get(name).is_some_and(|there| there.content.is_none())
+}
+
+/// A name that the object needs and that something has that the operator did not make: its kind and the name.
+fn taken(scene: &Scene<'_>, object: &Object<'_>) -> Option<(&'static str, String)> {
+    let admission = &scene.cluster.admission;
+    let needed = object.written.spec.sidecars.iter().enumerate();
+    needed.into_iter().find_map(|(place, entry)| match entry.via {
+        Via::Webhook => is_taken(&admission.webhooks, POD_WEBHOOK_CONFIGURATION)
+            .then(|| ("MutatingWebhookConfiguration", POD_WEBHOOK_CONFIGURATION.to_owned())),
+        Via::Policy => {
+            let name = policy_name(object.name, place);
+            let kind = if is_taken(&admission.policies, &name) {
+                "MutatingAdmissionPolicy"
+            } else if is_taken(&admission.bindings, &name) {
+                "MutatingAdmissionPolicyBinding"
+            } else {
+                return None;
+            };
+            Some((kind, name))
+        }
+    })
 }
 
 /// The entries of objects that stay, with the object's name and their place in it. One that cannot be read selects nothing.
@@ -131,9 +180,12 @@ fn wanted_policies(scene: &Scene<'_>) -> Vec<((String, Value), (String, Value))>
     if !scene.cluster.admission.serves_policies {
         return Vec::new();
     }
+    // A binding of ours would put somebody else's policy into force.
+    let is_free = |name: &String| !is_taken(&scene.cluster.admission.policies, name);
     entries(scene, Via::Policy)
-        .map(|(object, place, entry)| {
-            let name = policy_name(object, place);
+        .map(|(object, place, entry)| (policy_name(object, place), entry))
+        .filter(|(name, _)| is_free(name))
+        .map(|(name, entry)| {
             let mut policy = policy::policy(&name, entry, &scene.settings.namespace);
             let mut binding = policy::binding(&name);
             for object in [&mut policy, &mut binding] {
@@ -145,13 +197,13 @@ fn wanted_policies(scene: &Scene<'_>) -> Vec<((String, Value), (String, Value))>
 }
 
 fn policy_name(object: &str, place: usize) -> String {
-    format!("sourcepreserve.{object}.{place}")
+    format!("{POLICY_PREFIX}{object}.{place}")
 }
 
 /// Whether a policy is of an object. The name of an object may have dots, so that one may begin like another.
 fn is_policy_of(object: &str, name: &str) -> bool {
     let place =
-        name.strip_prefix("sourcepreserve.").and_then(|rest| rest.strip_prefix(object)?.strip_prefix('.'));
+        name.strip_prefix(POLICY_PREFIX).and_then(|rest| rest.strip_prefix(object)?.strip_prefix('.'));
     place.is_some_and(|place| place.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -213,6 +265,11 @@ pub(super) fn said(
     } else if asks(Via::Webhook) && admission.bundle.is_none() {
         let message = "the webhook has not published its certificate authority yet, so new pods stay as they are; see that its Deployment is installed and ready";
         (false, "WebhookUnavailable", message.to_owned())
+    } else if let Some((kind, name)) = taken(scene, object) {
+        let message = format!(
+            "spec.sidecars: {kind} {name} was made by somebody else and is left as it is, so new pods may stay as they are: delete or rename it"
+        );
+        (false, "NameTaken", message)
     } else if let Some(first) = status.restart.first() {
         (
             false,

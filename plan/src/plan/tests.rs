@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod frontend;
+mod fuzz;
 mod hostile;
 mod properties;
 mod sidecars;

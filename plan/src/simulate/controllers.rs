@@ -21,7 +21,7 @@ impl Simulation {
             for (name, node) in &self.cluster.nodes {
                 // One that lingers is on its way out already.
                 let lingers = role.is_none() && self.lingering.contains(name);
-                if !lingers && !(admits(template, name, node) && tolerates(template, node)) {
+                if !(lingers || admits(template, name, node) && tolerates(template, node)) {
                     continue;
                 }
                 let trouble = match &role {

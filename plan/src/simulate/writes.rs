@@ -149,7 +149,7 @@ impl Simulation {
                     .map_or_else(|| format!("uid-{version}"), |known| known.identity.uid.clone());
                 known.insert(
                     name.clone(),
-                    Written { identity: Identity { uid, version }, content: says.clone() },
+                    Written { identity: Identity { uid, version }, content: Some(says.clone()) },
                 );
             }
             Action::DeleteAdmission { kind, name, identity } => {
@@ -234,7 +234,8 @@ fn shape_service(service: &mut Service, shape: &Shape) {
 
 /// Gives a DaemonSet's pods this required node affinity. No terms: none. Other kinds of affinity stay.
 pub(crate) fn set_terms(set: &mut DaemonSetObject, terms: Vec<NodeSelectorTerm>) {
-    *set.metadata.generation.get_or_insert_default() += 1;
+    let generation = set.metadata.generation.get_or_insert_default();
+    *generation = generation.saturating_add(1);
     let Some(pod) = set.spec.template.spec.as_mut() else { return };
     let mut affinity = pod.affinity.take().unwrap_or_default();
     let mut of_nodes = affinity.node_affinity.take().unwrap_or_default();

@@ -8,7 +8,7 @@ use isp_api::preserve::KubeProxyRef;
 use k8s_openapi::api::core::v1::PodSpec;
 
 use super::{original, terms};
-use crate::cluster::{Cluster, DaemonSet, Node};
+use crate::cluster::{Cluster, DaemonSet, Key, Node};
 use crate::observe::kube_proxy;
 use crate::placement::{admits, is_virtual, tolerates};
 
@@ -16,15 +16,15 @@ use crate::placement::{admits, is_virtual, tolerates};
 pub(crate) struct LeftOut<'a> {
     cluster: &'a Cluster,
     nodes: &'a [(&'a str, &'a Node)],
-    /// Nodes on which a pod of the cluster's kube-proxy is.
-    running: BTreeSet<&'a str>,
+    /// The DaemonSets that have a pod on a node.
+    running: BTreeSet<(&'a Key, &'a str)>,
     known: Vec<(Option<KubeProxyRef>, Rc<Vec<bool>>)>,
 }
 
 impl<'a> LeftOut<'a> {
     pub(crate) fn new(cluster: &'a Cluster, nodes: &'a [(&'a str, &'a Node)]) -> Self {
         let of_kube_proxy = cluster.pods.values().filter(|pod| pod.role.is_none());
-        let running = of_kube_proxy.map(|pod| pod.node.as_str()).collect();
+        let running = of_kube_proxy.map(|pod| (&pod.daemon_set, pod.node.as_str())).collect();
         Self { cluster, nodes, running, known: Vec::new() }
     }
 
@@ -34,18 +34,19 @@ impl<'a> LeftOut<'a> {
             return known.clone();
         }
         let found = kube_proxy(&self.cluster.daemon_sets, reference).ok();
-        let pod = found.and_then(|(_, set)| template(set));
-        let is_left_out =
-            |(name, node): &(&str, &Node)| pod.as_ref().is_some_and(|pod| self.lacks(pod, name, node));
+        let pod = found.and_then(|(key, set)| Some((key, template(set)?)));
+        let is_left_out = |(name, node): &(&str, &Node)| {
+            pod.as_ref().is_some_and(|(key, pod)| self.lacks(key, pod, name, node))
+        };
         let answer = Rc::new(self.nodes.iter().map(is_left_out).collect());
         self.known.push((reference.cloned(), Rc::clone(&answer)));
         answer
     }
 
     /// A node with an agent keeps it, and one with a kube-proxy has one: a taint that comes later ends neither.
-    fn lacks(&self, pod: &PodSpec, name: &str, node: &Node) -> bool {
-        let runs = self.running.contains(name) || node.pool.is_some();
-        is_virtual(node) || (!runs && !(admits(pod, name, node) && tolerates(pod, node)))
+    fn lacks(&self, kube_proxy: &Key, pod: &PodSpec, name: &str, node: &Node) -> bool {
+        let runs = self.running.contains(&(kube_proxy, name)) || node.pool.is_some();
+        is_virtual(node) || !(runs || admits(pod, name, node) && tolerates(pod, node))
     }
 }
 

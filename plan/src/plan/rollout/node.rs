@@ -50,6 +50,11 @@ impl<'s> NodeFacts<'s, '_> {
         self.scene.clock.end(Wait::Back { node: self.name.to_owned() }, seconds)
     }
 
+    /// Whether it has been on its way back since it last had nothing of ours.
+    pub(super) fn was_sent_back(&self) -> bool {
+        self.scene.clock.is_known(&Wait::Back { node: self.name.to_owned() })
+    }
+
     /// The revision that nodes of the pool should have.
     pub(super) fn revision(&self, pool: &str) -> Option<&'s str> {
         self.pools.pools.get(pool)?.revision()

@@ -2,12 +2,13 @@
 
 use isp_api::preserve::{Phase, ServiceState, TrafficPolicy};
 use isp_api::view::View;
+use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::frontend::{condition, phase, ready, spec, state, story, web, with_object};
 use super::world::{INGRESS, World, kube_proxy};
-use crate::cluster::{DaemonSet, Key, Taint};
+use crate::cluster::{DaemonSet, Key, Pod, Taint};
 use crate::observe;
 use crate::ownership::Owner;
 use crate::plan::kube_proxy::is_kept_off;
@@ -225,7 +226,7 @@ fn an_agent_beside_which_kube_proxy_ran_is_started_anew_before_its_word_counts()
     assert_eq!(phase(&world), Phase::Ready);
 }
 
-fn remove_affinity(world: &mut World) {
+pub(super) fn remove_affinity(world: &mut World) {
     let version = world.version();
     let set = world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap();
     set_terms(&mut set.object, Vec::new());
@@ -332,7 +333,7 @@ fn daemon_sets_of_others_are_neither_deleted_nor_counted_whatever_their_labels()
 fn a_daemon_set_in_a_tenants_namespace_that_pretends_to_be_ours_holds_nothing_up() {
     let mut world = ready();
     let (made, identity) = (true, world.identity());
-    let set = DaemonSet { made, identity, ..foreign("tenant", "proxy-agent-default-0123456789") };
+    let set = DaemonSet { identity, made, ..foreign("tenant", "proxy-agent-default-0123456789") };
     world.cluster.daemon_sets.insert(Key::new("tenant", "proxy-agent-default-0123456789"), set);
     world.delete_object("web");
     let told = story(&mut world);
@@ -341,7 +342,7 @@ fn a_daemon_set_in_a_tenants_namespace_that_pretends_to_be_ours_holds_nothing_up
 }
 
 /// A Service that somebody wrote in the operator's name.
-fn forge(world: &mut World, key: &Key, object: &str) {
+pub(super) fn forge(world: &mut World, key: &Key, object: &str) {
     let record: ServiceRecord =
         serde_json::from_value(json!({"object": object, "policy": "Cluster", "generation": 1})).unwrap();
     world.add_service(key, "kubectl-create");
@@ -431,4 +432,128 @@ fn a_retained_pool_follows_kube_proxy() {
         assert!(world.cluster.nodes[node].handover.is_none(), "{node}");
     }
     assert_eq!(world.cluster.daemon_sets.values().filter(|set| set.made).count(), 1);
+}
+
+#[test]
+fn only_the_label_that_marks_services_is_returned_and_only_as_the_api_server_takes_it() {
+    let returned = |annotation: Value| {
+        let mut world = ready();
+        let identity = world.cluster.services[&web()].identity.clone();
+        let metadata = json!({"annotations": {"sourcepreserve.io/original": annotation.to_string()}});
+        let read = observe::service(&serde_json::from_value(json!({"metadata": metadata})).unwrap());
+        world.service(&web(), |service| service.record = read.record);
+        assert_ne!(world.cluster.services[&web()].identity, identity);
+        world.delete_object("web");
+        let told = story(&mut world);
+        assert!(world.cluster.objects.is_empty());
+        told.into_iter().filter(|action| action.starts_with("return-")).collect::<Vec<_>>()
+    };
+    let record = |label: Value, owner: &str| json!({"object": "web", "policy": "Cluster", "policyOwner": owner, "generation": 1, "label": label});
+    let label = |key: &str, value: &str, owner: &str| json!({"key": key, "value": value, "owner": owner});
+    let all = ["return-policy service/web/frontend", "return-label service/web/frontend"];
+    let key = "sourcepreserve.io/preserve";
+    assert_eq!(returned(record(label(key, "theirs", "helm"), "helm")), all);
+    let other = label("service.kubernetes.io/service-proxy-name", "none", "helm");
+    assert_eq!(returned(record(other, "helm")), all[..1], "anybody could have any label set by the operator");
+    assert_eq!(
+        returned(record(label(key, "-no value-", "helm"), "helm")),
+        all[..1],
+        "it would be refused for ever"
+    );
+    for nobody in ["", "sourcepreserve-operator", "bell\u{7}", &"x".repeat(129)] {
+        assert_eq!(returned(record(label(key, "theirs", nobody), nobody)), [""; 0], "{nobody:?}");
+    }
+}
+
+#[test]
+fn a_pod_of_somebody_elses_daemon_set_makes_no_node_one_that_needs_an_agent() {
+    let mut world = with_object(json!({}));
+    let taint = Taint { key: "os".to_owned(), value: "windows".to_owned(), effect: "NoSchedule".to_owned() };
+    world.add_node("windows", &[]);
+    world.node("windows", |node| node.taints.push(taint));
+    let daemon_set = Key::new("tenant", "proxy-agent");
+    for _ in 0..40 {
+        world.controllers();
+        let pod =
+            Pod { daemon_set: daemon_set.clone(), node: "windows".to_owned(), ready: true, ..Pod::default() };
+        world.cluster.pods.insert(Key::new("tenant", "proxy-agent-1"), pod);
+        world.step();
+        world.now += SignedDuration::from_secs(2);
+    }
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
+fn a_term_that_matches_no_node_still_matches_none_when_kube_proxy_is_kept_off() {
+    let mut world = with_object(json!({}));
+    let linux = json!({"matchExpressions": [{"key": "windows", "operator": "DoesNotExist"}]});
+    let terms: Vec<NodeSelectorTerm> = serde_json::from_value(json!([{}, linux])).unwrap();
+    let set = world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap();
+    set_terms(&mut set.object, terms.clone());
+    world.add_node("windows", &[("windows", "")]);
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+    assert!(!world.cluster.pods.contains_key(&Key::new("kube-system", "kube-proxy-windows")));
+    assert!(is_kept_off(&world.cluster.daemon_sets[&World::kube_proxy_key()]));
+    world.delete_object("web");
+    world.settle(|_, _| {});
+    assert!(world.cluster.objects.is_empty());
+}
+
+/// A node's own kubelet puts the pool label on it, in the operator's name.
+fn relabel(world: &mut World, node: &str) {
+    world.node(node, |node| {
+        for label in ["sourcepreserve.io/agent-pool", "sourcepreserve.io/agent-revision"] {
+            node.labels.insert(label.to_owned(), "default".to_owned());
+        }
+        node.pool = Some("default".to_owned());
+        node.revision = Some("default".to_owned());
+    });
+}
+
+#[test]
+fn a_node_that_keeps_putting_the_pool_label_on_itself_holds_up_nobody_else() {
+    // On the way there: edge needs no agent.
+    let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
+    for _ in 0..300 {
+        relabel(&mut world, "edge");
+        world.controllers();
+        world.step();
+        world.now += SignedDuration::from_secs(2);
+    }
+    for node in ["work-1", "work-2"] {
+        assert!(
+            world.cluster.nodes[node].pool.is_some() && world.cluster.nodes[node].handover.is_none(),
+            "{node}"
+        );
+    }
+    // On the way back: edge is the first of them all.
+    world.delete_object("web");
+    for _ in 0..300 {
+        relabel(&mut world, "edge");
+        world.controllers();
+        world.step();
+        world.now += SignedDuration::from_secs(2);
+    }
+    for node in ["work-1", "work-2"] {
+        assert!(world.cluster.nodes[node].pool.is_none(), "{node}");
+    }
+}
+
+#[test]
+fn services_that_are_forged_one_after_the_other_hold_up_the_way_back_for_as_long_as_one() {
+    let mut world = ready();
+    world.delete_object("web");
+    for number in 0..120 {
+        world.cluster.services.retain(|key, _| key.namespace != "tenant");
+        forge(&mut world, &Key::new("tenant", format!("forged-{number}")), "gone");
+        world.controllers();
+        for action in world.plan().actions {
+            if !action.target().contains("tenant") {
+                world.carry_out(&action);
+            }
+        }
+        world.now += SignedDuration::from_secs(2);
+    }
+    assert!(world.cluster.nodes.values().all(|node| node.pool.is_none()));
 }

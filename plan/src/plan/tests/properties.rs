@@ -4,16 +4,20 @@
 
 use isp_api::conditions::find;
 use isp_api::preserve::{ConflictPolicy, Phase, TrafficPolicy};
-use k8s_openapi::jiff::SignedDuration;
+use isp_api::view::View;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::hostile::{forge, remove_affinity};
 use super::world::{INGRESS, World};
 use crate::action::{Action, NodeStep, ServiceStep};
-use crate::cluster::{Acknowledged, Key};
+use crate::cluster::{Acknowledged, Cluster, Key, Node, Pod, Service, Taint};
 use crate::ownership::{Owner, ours, policy_declared};
 use crate::plan::kube_proxy::is_kept_off;
+use crate::record::{Failure, Handover};
 use crate::simulate::Simulation;
+use crate::waits::Waits;
 
 /// Something that happens to a cluster, by somebody's hand.
 #[derive(Clone, Debug)]
@@ -34,6 +38,13 @@ enum Move {
     Endpoints(u8, u8, u8),
     PutBack(u8),
     Declare(u8, bool),
+    ToggleImages(u8),
+    ToggleTaint(u8),
+    RemoveAffinity,
+    UpgradeAgent(u8),
+    LeaderChange,
+    ForgeService(u8),
+    ForgeNode(u8, u8),
 }
 
 fn a_move() -> impl Strategy<Value = Move> {
@@ -55,11 +66,20 @@ fn a_move() -> impl Strategy<Value = Move> {
         2 => (byte(), byte(), byte()).prop_map(|(service, node, count)| Move::Endpoints(service, node, count)),
         1 => byte().prop_map(Move::PutBack),
         1 => (byte(), any::<bool>()).prop_map(|(service, local)| Move::Declare(service, local)),
+        1 => byte().prop_map(Move::ToggleImages),
+        1 => byte().prop_map(Move::ToggleTaint),
+        1 => Just(Move::RemoveAffinity),
+        1 => byte().prop_map(Move::UpgradeAgent),
+        1 => Just(Move::LeaderChange),
+        1 => byte().prop_map(Move::ForgeService),
+        1 => (byte(), byte()).prop_map(|(node, what)| Move::ForgeNode(node, what)),
     ]
 }
 
 const NODES: u8 = 6;
 const SERVICES: u8 = 4;
+/// Where nobody but the forger has Services.
+const FORGED: &str = "tenant";
 
 fn node(number: u8) -> String {
     format!("n{}", number % NODES)
@@ -175,7 +195,44 @@ fn happen(world: &mut World, what: &Move) {
             let policy = if *local { TrafficPolicy::Local } else { TrafficPolicy::Cluster };
             world.declare_policy(&service(*number), "argocd", policy);
         }
+        Move::ToggleImages(number) => {
+            if world.unpullable.remove(&node(*number)).is_none() {
+                world.unpullable.insert(node(*number), "container agent: ErrImagePull".to_owned());
+            }
+        }
+        Move::ToggleTaint(number) => world.node(&node(*number), |node| {
+            if node.taints.pop().is_none() {
+                node.taints.push(Taint {
+                    key: "own".to_owned(),
+                    value: String::new(),
+                    effect: "NoSchedule".to_owned(),
+                });
+            }
+        }),
+        Move::RemoveAffinity => remove_affinity(world),
+        Move::UpgradeAgent(number) => world.settings.agent_image = format!("agent:{}", number % 3),
+        Move::LeaderChange => drop(world.waits.replace(Waits::new())),
+        Move::ForgeService(number) => {
+            forge(world, &Key::new(FORGED, format!("f{}", number % 2)), &object(number / 2));
+        }
+        Move::ForgeNode(number, what) => forge_node(world, &node(*number), *what),
     }
+}
+
+/// Somebody who may edit a node writes our annotations on it, in our name.
+fn forge_node(world: &mut World, name: &str, what: u8) {
+    let pool = ["default", "even", "rest", "none"][usize::from(what % 4)];
+    let handover = Handover {
+        restart: what & 4 == 0,
+        from: (what & 8 == 0).then(|| "0123456789".to_owned()),
+        ..Handover::new(pool, Timestamp::MAX)
+    };
+    let failure = Failure { pool: pool.to_owned(), revision: "0123456789".to_owned(), reason: String::new() };
+    world.node(name, |node| match what / 16 % 3 {
+        0 => node.handover = Some(handover),
+        1 => node.handover = None,
+        _ => node.failure = Some(failure),
+    });
 }
 
 fn add_node(world: &mut World, name: u8, ingress: bool) {
@@ -197,12 +254,20 @@ fn add_service(world: &mut World, number: u8) {
 }
 
 /// The interlocks, judged by the cluster as it is when the write arrives.
+#[allow(clippy::too_many_lines, reason = "one arm for each kind of action")]
 fn allowed(world: &Simulation, action: &Action) {
     let cluster = &world.cluster;
+    // One with a taint, and without a kube-proxy of ours or of the cluster, gets none.
+    let left_out = |name: &str| {
+        let node = &cluster.nodes[name];
+        let runs = |pod: &Pod| pod.node == name && pod.daemon_set == World::kube_proxy_key();
+        !node.taints.is_empty() && node.pool.is_none() && !cluster.pods.values().any(runs)
+    };
     let elsewhere = |name: &str, node: &str| {
         cluster.objects.get(name).is_none_or(|object| {
             !object.spec.ingress_nodes.contains(&cluster.nodes[node].labels).unwrap()
                 && !object.lists_ingress_node(node)
+                && !left_out(node)
         })
     };
     match action {
@@ -235,7 +300,10 @@ fn allowed(world: &Simulation, action: &Action) {
             );
             for name in cluster.nodes.keys().filter(|name| elsewhere(&record.object, name)) {
                 let node = &cluster.nodes[name];
-                assert!(node.pool.is_some() && node.handover.is_none(), "{action} while {name} has no agent");
+                // On the way from one revision to the next, what was acknowledged stays in the kernel.
+                let settled = |handover: &Handover| handover.from.is_some() && !handover.restart;
+                let gone_over = node.handover.as_ref().is_none_or(settled);
+                assert!(node.pool.is_some() && gone_over, "{action} while {name} has no agent");
                 let stray =
                     |pod: &crate::cluster::Pod| pod.node == *name && pod.daemon_set.name == "kube-proxy";
                 assert!(
@@ -263,6 +331,14 @@ fn allowed(world: &Simulation, action: &Action) {
                         is_kept_off(&cluster.daemon_sets[&World::kube_proxy_key()]),
                         "{action} beside kube-proxy"
                     );
+                    for (key, service) in &cluster.services {
+                        let serving: Vec<_> = living(cluster, service)
+                            .filter(|name| elsewhere(name, node))
+                            .map(|name| serving(cluster, name, key))
+                            .collect();
+                        let last = |serving: &Vec<&str>| *serving == [node.as_str()];
+                        assert!(!serving.iter().any(last), "{action}, the last that serves {key}");
+                    }
                 }
                 NodeStep::HandBack => {
                     for (key, service) in &cluster.services {
@@ -287,6 +363,11 @@ fn allowed(world: &Simulation, action: &Action) {
                 cluster.nodes.values().filter_map(|node| node.pool.as_ref().zip(node.revision.as_ref()));
             let mut names = labelled.map(|(pool, revision)| format!("proxy-agent-{pool}-{revision}"));
             assert!(names.all(|name| name != daemon_set.name), "{action} while a node has its agent");
+            let back = cluster.nodes.values().filter_map(|node| {
+                node.pool.as_ref().zip(node.handover.as_ref().and_then(|handover| handover.from.as_ref()))
+            });
+            let mut names = back.map(|(pool, revision)| format!("proxy-agent-{pool}-{revision}"));
+            assert!(names.all(|name| name != daemon_set.name), "{action} while a node may go back to it");
         }
         Action::ReleaseKubeProxy { .. } | Action::ReturnTerms { .. } => {
             assert!(
@@ -295,12 +376,66 @@ fn allowed(world: &Simulation, action: &Action) {
             );
         }
         Action::Finalizer { object, held: false, .. } => {
-            for (key, service) in &cluster.services {
+            for (key, service) in cluster.services.iter().filter(|(key, _)| key.namespace != FORGED) {
                 let record = service.record.as_ref().filter(|record| record.object == *object);
                 assert!(record.is_none_or(|record| record.retained), "{action} while {key} is still changed");
             }
         }
         _ => {}
+    }
+}
+
+/// The objects that are not being deleted and by whose label the Service is hidden.
+fn living<'c>(cluster: &'c Cluster, service: &'c Service) -> impl Iterator<Item = &'c str> {
+    cluster.objects.iter().filter_map(|(name, object)| {
+        let label = object.service_label();
+        let hides = service.labels.get(&label.key) == Some(&label.value);
+        (hides && object.metadata.deletion_timestamp.is_none()).then_some(name.as_str())
+    })
+}
+
+/// The nodes with a ready endpoint of the Service on which everything is shown: no agent is there, or one that says so.
+fn serving<'c>(cluster: &'c Cluster, object: &str, service: &Key) -> Vec<&'c str> {
+    let uid = cluster.objects[object].metadata.uid.as_deref().unwrap();
+    let shows = |name: &str, node: &Node| {
+        let said = cluster.reports.get(name).and_then(|report| report.acknowledged.get(uid));
+        node.pool.is_none() || said.is_some_and(|said| said.view == View::Full)
+    };
+    let ready = cluster.ready_endpoints(service);
+    let nodes = cluster
+        .nodes
+        .iter()
+        .filter(|(name, node)| ready.get(name.as_str()).is_some_and(|count| *count > 0) && shows(name, node));
+    nodes.map(|(name, _)| name.as_str()).collect()
+}
+
+/// A node either has no agent, and the cluster's kube-proxy may run there, or the DaemonSet of its agent is there.
+fn one_kube_proxy_each(cluster: &Cluster) {
+    for (name, node) in &cluster.nodes {
+        let labelled = node.labels.contains_key("sourcepreserve.io/agent-pool");
+        assert_eq!(labelled, node.pool.is_some(), "{name}: {node:?}");
+        match (&node.pool, &node.revision) {
+            (Some(pool), Some(revision)) => {
+                let key = Key::new("kube-system", format!("proxy-agent-{pool}-{revision}"));
+                assert!(cluster.daemon_sets.contains_key(&key), "{name} has no kube-proxy: {node:?}");
+            }
+            (Some(_), None) => {
+                let restarts = node.handover.as_ref().is_some_and(|handover| handover.restart);
+                assert!(restarts, "{name} has no kube-proxy, and gets none: {node:?}");
+            }
+            (None, _) => {}
+        }
+    }
+}
+
+/// At rest somebody answers for every Service that was changed and has an endpoint.
+fn reachable(cluster: &Cluster) {
+    for (key, service) in &cluster.services {
+        let ready = cluster.ready_endpoints(key);
+        let runs = cluster.nodes.keys().any(|name| ready.get(name.as_str()).is_some_and(|count| *count > 0));
+        for object in living(cluster, service).filter(|_| runs) {
+            assert!(!serving(cluster, object, key).is_empty(), "nobody answers for {key}: {service:?}");
+        }
     }
 }
 
@@ -325,7 +460,10 @@ fn heal(world: &mut World) {
     world.lingering.clear();
     let names: Vec<String> = world.cluster.nodes.keys().cloned().collect();
     for name in names {
-        world.node(&name, |node| node.ready = true);
+        world.node(&name, |node| {
+            node.ready = true;
+            node.taints.clear();
+        });
     }
 }
 
@@ -350,9 +488,12 @@ proptest! {
         let mut world = world();
         for what in &moves {
             happen(&mut world, what);
+            one_kube_proxy_each(&world.cluster);
         }
         heal(&mut world);
         world.settle(allowed);
+        one_kube_proxy_each(&world.cluster);
+        reachable(&world.cluster);
 
         for object in world.cluster.objects.values() {
             let status = object.status.as_ref().unwrap();

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::world::{INGRESS, World};
 use crate::action::Action;
 use crate::cluster::{Key, SidecarPod};
+use crate::observe;
 
 /// An object that is held, with these entries, on a cluster whose webhook can be trusted and whose API server has policies.
 fn world(sidecars: &Value) -> World {
@@ -48,7 +49,7 @@ fn story(world: &mut World) -> Vec<String> {
 }
 
 fn webhooks(world: &World) -> &Vec<Value> {
-    world.cluster.admission.webhooks["0-sourcepreserve.io"].content.as_array().unwrap()
+    world.cluster.admission.webhooks["0-sourcepreserve.io"].content.as_ref().unwrap().as_array().unwrap()
 }
 
 fn said(world: &World) -> Option<(String, String)> {
@@ -154,6 +155,72 @@ fn an_api_server_without_policies_is_said() {
     let (reason, message) = said(&world).unwrap();
     assert_eq!(reason, "PolicyUnavailable");
     assert!(message.contains("via Webhook"), "{message}");
+}
+
+/// What somebody else made, with our label, under each of these names.
+fn take_names(world: &mut World, names: [&str; 2]) {
+    let metadata = |name: &str, manager: &str| {
+        serde_json::from_value(json!({
+            "name": name, "uid": name, "resourceVersion": "1", "labels": {"app.kubernetes.io/name": "sourcepreserve-operator"},
+            "managedFields": [{
+                "manager": manager, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:metadata": {"f:labels": {"f:app.kubernetes.io/name": {}}}},
+            }],
+        }))
+        .unwrap()
+    };
+    for name in names {
+        let admission = &mut world.cluster.admission;
+        for there in [&mut admission.webhooks, &mut admission.policies, &mut admission.bindings] {
+            // One that is applied in the operator's name does not get one of its names by that.
+            for (name, manager) in
+                [(name.to_owned(), "argocd"), (format!("tenant-{name}"), "sourcepreserve-operator")]
+            {
+                there.insert(name.clone(), observe::written(&metadata(&name, manager), &json!([])));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_somebody_else_made_is_neither_deleted_nor_overwritten_and_its_name_is_said_to_be_taken() {
+    for (via, taken) in [
+        ("Webhook", "MutatingWebhookConfiguration 0-sourcepreserve.io"),
+        ("Policy", "MutatingAdmissionPolicy sourcepreserve.web.0"),
+    ] {
+        let mut world = world(&json!([entry("a", via)]));
+        take_names(&mut world, ["0-sourcepreserve.io", "sourcepreserve.web.0"]);
+        assert_eq!(story(&mut world), [""; 0], "{via}");
+        let (reason, message) = said(&world).unwrap();
+        assert_eq!(reason, "NameTaken");
+        assert!(message.contains(taken), "{message}");
+
+        world.delete_object("web");
+        assert_eq!(story(&mut world), [""; 0], "{via}");
+        assert!(world.cluster.objects.is_empty(), "it holds nothing up");
+        assert_eq!(world.cluster.admission.webhooks.len(), 4);
+    }
+}
+
+#[test]
+fn a_policy_of_somebody_else_is_not_put_into_force() {
+    let mut world = world(&json!([entry("a", "Policy")]));
+    take_names(&mut world, ["0-sourcepreserve.io", "sourcepreserve.web.0"]);
+    world.cluster.admission.bindings.clear();
+    assert_eq!(story(&mut world), [""; 0]);
+}
+
+#[test]
+fn a_name_that_becomes_free_is_used() {
+    let mut world = world(&json!([entry("a", "Policy")]));
+    take_names(&mut world, ["0-sourcepreserve.io", "sourcepreserve.web.0"]);
+    story(&mut world);
+    world.cluster.admission.policies.clear();
+    assert_eq!(story(&mut world), ["apply-pod-policy mutatingadmissionpolicy/sourcepreserve.web.0"]);
+    assert!(said(&world).unwrap().1.contains("MutatingAdmissionPolicyBinding"), "{:?}", said(&world));
+    world.cluster.admission.bindings.clear();
+    assert_eq!(story(&mut world), ["bind-pod-policy mutatingadmissionpolicybinding/sourcepreserve.web.0"]);
+    assert_eq!(said(&world).unwrap().0, "Consistent");
 }
 
 fn pod(mode: &str, owner: (&str, &str)) -> SidecarPod {

@@ -18,6 +18,7 @@ use crate::simulate::{Simulation, write_policy};
 
 pub(super) const INGRESS: &str = "ingress";
 
+#[derive(Clone)]
 pub(super) struct World(Simulation);
 
 impl Deref for World {

@@ -1,0 +1,73 @@
+//! What is written down in annotations, as it is read back. Anybody who may edit an object can write them, so everything is checked that a
+//! later write would repeat: what the API server refuses then would be refused again and again, and hold up others.
+
+use isp_api::names::{FAILURE_ANNOTATION, HANDOVER_ANNOTATION, OPERATOR_FIELD_MANAGER, ORIGINAL_ANNOTATION};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+
+use crate::record::{AffinityRecord, Failure, Handover, ServiceRecord};
+
+/// How long a text of somebody else may be, in characters, to be repeated in a status or in an annotation.
+const LONGEST_TEXT: usize = 1024;
+/// How long the name of a field manager may be, by the API server's rule.
+const LONGEST_MANAGER: usize = 128;
+/// How long the value of a label may be, by the same.
+const LONGEST_VALUE: usize = 63;
+
+fn annotation<T: DeserializeOwned>(metadata: &ObjectMeta, name: &str) -> Option<T> {
+    serde_json::from_str(metadata.annotations.as_ref()?.get(name)?).ok()
+}
+
+/// On a Service.
+pub(super) fn service_record(metadata: &ObjectMeta) -> Option<ServiceRecord> {
+    let mut record: ServiceRecord = annotation(metadata, ORIGINAL_ANNOTATION)?;
+    record.policy_owner = record.policy_owner.filter(|owner| is_manager(owner));
+    record.label = record.label.filter(|label| is_label_value(&label.value));
+    if let Some(label) = &mut record.label {
+        label.owner = label.owner.take().filter(|owner| is_manager(owner));
+    }
+    Some(record)
+}
+
+/// On the cluster's kube-proxy.
+pub(super) fn affinity_record(metadata: &ObjectMeta) -> Option<AffinityRecord> {
+    let mut record: AffinityRecord = annotation(metadata, ORIGINAL_ANNOTATION)?;
+    record.owner = record.owner.filter(|owner| is_manager(owner));
+    Some(record)
+}
+
+/// On a node.
+pub(super) fn handover(metadata: &ObjectMeta) -> Option<Handover> {
+    annotation(metadata, HANDOVER_ANNOTATION)
+}
+
+/// On a node.
+pub(super) fn failure(metadata: &ObjectMeta) -> Option<Failure> {
+    let mut failure: Failure = annotation(metadata, FAILURE_ANNOTATION)?;
+    failure.reason = shortened(failure.reason);
+    Some(failure)
+}
+
+/// Whether a write can be made in this name: the API server takes it, and it is not the operator's own.
+fn is_manager(name: &str) -> bool {
+    let printable = name.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    printable && (1..=LONGEST_MANAGER).contains(&name.len()) && name != OPERATOR_FIELD_MANAGER
+}
+
+fn is_label_value(value: &str) -> bool {
+    let inside = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let end = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = value.as_bytes();
+    bytes.len() <= LONGEST_VALUE
+        && bytes.iter().copied().all(inside)
+        && end(bytes.first())
+        && end(bytes.last())
+}
+
+/// The beginning of a text that is too long.
+pub(super) fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,128 @@
+//! What may be written, said again without the code that decides it.
+
+use std::collections::BTreeSet;
+
+use crate::action::{Action, AdmissionKind, Returned};
+use crate::cluster::{Cluster, Key, Service};
+use crate::simulate::Simulation;
+
+use super::objects::US;
+
+/// What somebody made in the operator's name. Everything else that was made besides the core is nobody's but its maker's.
+#[derive(Default)]
+pub(super) struct Forged {
+    pub(super) daemon_sets: BTreeSet<Key>,
+    pub(super) admission: BTreeSet<(AdmissionKind, String)>,
+}
+
+/// The namespaces of kube-proxies: nobody but an administrator makes DaemonSets there, or names them.
+fn is_home(cluster: &Cluster, namespace: &str) -> bool {
+    let named = cluster.objects.values().any(|object| {
+        let by_spec = object.spec.kube_proxy.as_ref().map(|named| named.namespace.as_str());
+        let known = object.status.as_ref().and_then(|status| status.kube_proxy.as_ref());
+        by_spec == Some(namespace) || known.is_some_and(|known| known.namespace == namespace)
+    });
+    named || namespace == "kube-system"
+}
+
+fn is_claimed(cluster: &Cluster, key: &Key, service: &Service) -> bool {
+    let mut targets = cluster.objects.values().flat_map(|object| &object.spec.services);
+    targets.any(|target| target.matches(&key.namespace, &key.name, &service.labels).unwrap_or(false))
+}
+
+/// Fails unless the write is to something of ours, judged by the cluster that it was planned for.
+pub(super) fn is_ours(world: &Simulation, forged: &Forged, action: &Action) {
+    let cluster = &world.cluster;
+    match action {
+        Action::Finalizer { object, .. } | Action::Status { object, .. } => {
+            assert!(cluster.objects.contains_key(object), "{action}");
+        }
+        Action::ShapeService { service: key, shape, .. } => {
+            let Some(service) = cluster.services.get(key) else { return };
+            assert!(is_claimed(cluster, key, service) || wrote(service), "{action}: nobody wants it");
+            if let Some(label) = &shape.label {
+                let of_object = cluster.objects.values().any(|object| object.service_label() == *label);
+                let there = service.labels.get(&label.key) == Some(&label.value);
+                assert!(of_object || there, "{action}: a label {label:?} of nobody");
+            }
+        }
+        Action::ReturnFields { service: key, owner, fields, .. } => {
+            let Some(service) = cluster.services.get(key) else { return };
+            assert!(wrote(service), "{action}: nothing was taken from it");
+            assert!(owner != US && !owner.is_empty() && owner.len() <= 128, "{action} to {owner:?}");
+            if let Returned::Label(label) = fields {
+                let marks =
+                    |key: &str| cluster.objects.values().any(|object| object.service_label().key == key);
+                assert!(
+                    label.key == "sourcepreserve.io/preserve" || marks(&label.key),
+                    "{action}: {label:?}"
+                );
+                assert!(
+                    label.value.len() <= 63 && !label.value.contains(['\n', '\0', '/']),
+                    "{action}: {label:?}"
+                );
+            }
+        }
+        Action::ShapeNode { node: name, .. } => {
+            let Some(node) = cluster.nodes.get(name) else { return };
+            let marked = node.pool.is_some() || node.revision.is_some() || node.images.is_some();
+            let written = marked || node.handover.is_some() || node.failure.is_some();
+            let selects = |object: &isp_api::IngressSourcePreserve| {
+                object.spec.ingress_nodes.contains(&node.labels).unwrap_or(false)
+            };
+            let needed = cluster.objects.values().any(|object| !selects(object));
+            assert!(written || needed, "{action}: nobody needs an agent there");
+        }
+        Action::KeepOff { daemon_set, .. }
+        | Action::ReturnTerms { daemon_set, .. }
+        | Action::ReleaseKubeProxy { daemon_set, .. } => {
+            assert!(is_home(cluster, &daemon_set.namespace), "{action}: not the cluster's kube-proxy");
+            let Some(set) = cluster.daemon_sets.get(daemon_set) else { return };
+            let containers = set.object.spec.template.spec.iter().flat_map(|pod| &pod.containers);
+            let mut commands =
+                containers.map(|container| (container.name.as_str(), container.command.iter().flatten()));
+            let runs = commands.any(|(name, mut words)| {
+                name == "kube-proxy" || words.any(|word| word.rsplit('/').next() == Some("kube-proxy"))
+            });
+            assert!(runs, "{action}: it runs no kube-proxy");
+        }
+        Action::ApplyPool { daemon_set, .. } => {
+            let metadata = &daemon_set.metadata;
+            assert!(is_home(cluster, metadata.namespace.as_deref().unwrap_or_default()), "{action}");
+            assert!(
+                metadata.name.as_deref().is_some_and(|name| name.starts_with("proxy-agent-")),
+                "{action}"
+            );
+        }
+        Action::DeletePool { daemon_set, .. } => {
+            assert!(is_home(cluster, &daemon_set.namespace), "{action}: in a namespace of others");
+            let made = daemon_set.name.starts_with("proxy-agent-") && !daemon_set.name.contains("hostile");
+            assert!(made || forged.daemon_sets.contains(daemon_set), "{action}: somebody else made it");
+        }
+        Action::Forget { node, .. } => {
+            let stopped = |node: &crate::cluster::Node| {
+                node.handover.as_ref().is_some_and(|handover| handover.restart) && node.revision.is_none()
+            };
+            let agent = cluster.nodes.get(node).is_some_and(|node| node.pool.is_some() && !stopped(node));
+            assert!(!agent, "{action} while the node has its agent");
+        }
+        Action::ApplyAdmission { kind, name, .. } | Action::DeleteAdmission { kind, name, .. } => {
+            let (there, named) = match kind {
+                AdmissionKind::Webhook => (&cluster.admission.webhooks, name == "0-sourcepreserve.io"),
+                AdmissionKind::Policy => (&cluster.admission.policies, name.starts_with("sourcepreserve.")),
+                AdmissionKind::Binding => (&cluster.admission.bindings, name.starts_with("sourcepreserve.")),
+            };
+            assert!(named, "{action}: a name of others");
+            let theirs = there.get(name).is_some_and(|there| there.identity.uid == "theirs");
+            assert!(
+                !theirs || forged.admission.contains(&(*kind, name.clone())),
+                "{action}: somebody else made it"
+            );
+        }
+    }
+}
+
+/// Whether something was applied to it in the operator's name.
+fn wrote(service: &Service) -> bool {
+    service.owners.iter().any(|owner| owner.applies && owner.manager == US)
+}
