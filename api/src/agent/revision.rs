@@ -50,11 +50,11 @@ pub fn images_of(agents: &DaemonSet, pool: &str, revision: &str) -> DaemonSet {
     let like = agents.spec.template.spec.clone().unwrap_or_default();
     let agent = like.init_containers.iter().flatten().find(|container| container.name == AGENT_NAME);
     let kube_proxy = like.containers.iter().find(|container| runs_kube_proxy(container));
-    let pulled = |container: &Container, name: &str, command: Option<Vec<String>>, args: &str| Container {
+    let pulled = |container: &Container, name: &str, command: Vec<String>, args: &str| Container {
         name: name.to_owned(),
         image: container.image.clone(),
         image_pull_policy: container.image_pull_policy.clone(),
-        command,
+        command: (!command.is_empty()).then_some(command),
         args: Some(vec![args.to_owned()]),
         security_context: Some(confined()),
         ..Container::default()
@@ -64,10 +64,10 @@ pub fn images_of(agents: &DaemonSet, pool: &str, revision: &str) -> DaemonSet {
         labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
     let pod = PodSpec {
         init_containers: kube_proxy.and_then(|container| {
-            Some(vec![pulled(container, "kube-proxy", version_of(container)?, "--version")])
+            Some(vec![pulled(container, "kube-proxy", program(container)?, "--version")])
         }),
         containers: agent
-            .map(|container| pulled(container, "proxy-agent", None, "hold"))
+            .map(|container| pulled(container, "proxy-agent", Vec::new(), "hold"))
             .into_iter()
             .collect(),
         node_selector: Some([(AGENT_IMAGES_LABEL.to_owned(), revision.to_owned())].into()),
