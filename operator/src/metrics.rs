@@ -152,9 +152,8 @@ impl Metrics {
         let Action::ShapeNode { step, .. } = action else { return };
         let (direction, outcome) = match step {
             NodeStep::HandedOver => (Direction::Over, Ending::Done),
-            NodeStep::RollBack => (Direction::Over, Ending::Failed),
+            NodeStep::RollBack | NodeStep::GiveUpImages => (Direction::Over, Ending::Failed),
             NodeStep::HandedBack => (Direction::Back, Ending::Done),
-            NodeStep::GiveUpImages => (Direction::Over, Ending::Failed),
             NodeStep::PullImages
             | NodeStep::HandOver
             | NodeStep::HandBack

@@ -153,7 +153,7 @@ impl<'a> Rollout<'a> {
             Some(handover) if handover.restart => {
                 restarting(facts, pool, waves.entry(pool).or_default(), plan)
             }
-            Some(handover) => self.going_over(facts, pool, handover, waves.entry(pool).or_default(), plan),
+            Some(handover) => self.going_over(facts, pool, handover, waves, plan),
             None if facts.has_stray(pool) => {
                 let handover = Some(Handover { restart: true, ..facts.handover(pool) });
                 plan.actions.push(facts.shape(NodeShape { handover, ..facts.as_it_is() }, NodeStep::Suspect));
@@ -176,10 +176,10 @@ impl<'a> Rollout<'a> {
         facts: &NodeFacts<'_, 'a>,
         pool: &'a str,
         handover: &Handover,
-        wave: &mut Wave,
+        waves: &mut Waves<'a>,
         plan: &mut Plan,
     ) -> State {
-        let node = facts.node;
+        let (node, wave) = (facts.node, waves.entry(pool).or_default());
         let failed = facts.failure(pool).map(|failure| failure.reason.clone());
         let ending = |failed: &Option<String>, other: State| failed.clone().map_or(other, State::Failed);
         if facts.is_complete(pool) {
@@ -194,6 +194,11 @@ impl<'a> Rollout<'a> {
             wave.on_the_way += 1;
             plan.wake_at(deadline);
             return ending(&failed, State::GoingOver);
+        }
+        // One that is late with another revision than the present one is worth another try with that.
+        let outdated = facts.revision(pool).is_some_and(|revision| !facts.has_revision(revision));
+        if outdated && failed.is_none() {
+            return self.candidate(facts, pool, waves, plan);
         }
         let reason = facts.trouble(pool);
         self.held.insert(pool);
@@ -492,7 +497,9 @@ fn new_handover(scene: &Scene<'_>, pool: &str) -> Handover {
 
 fn hand_over(scene: &Scene<'_>, place: usize, pool: &str, revision: &str) -> Action {
     let node = scene.nodes[place].1;
-    let from = node.revision.clone().filter(|_| node.pool.as_deref() == Some(pool));
+    // One that never came to work is nothing to go back to.
+    let worked = node.handover.as_ref().map_or(node.revision.clone(), |handover| handover.from.clone());
+    let from = worked.filter(|_| node.pool.as_deref() == Some(pool));
     let shape = NodeShape {
         pool: Some(pool.to_owned()),
         revision: Some(revision.to_owned()),

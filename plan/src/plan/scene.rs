@@ -81,8 +81,8 @@ impl Object<'_> {
         self.conflicts.iter().any(|conflict| matches!(conflict.clash, Clash::ServiceLabel(_)))
     }
 
-    /// Whether its status lists the Service.
-    fn lists(&self, key: &Key) -> bool {
+    /// Whether its status lists the Service. Only then it is known for its own later on, whatever becomes of its spec.
+    pub(super) fn lists(&self, key: &Key) -> bool {
         let listed = self.written.status.iter().flat_map(|status| &status.services);
         listed.into_iter().any(|known| known.namespace == key.namespace && known.name == key.name)
     }

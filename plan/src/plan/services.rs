@@ -273,6 +273,9 @@ impl Wanted<'_, '_> {
             self.say(state, "waits for a ready endpoint on an ingress node");
         } else if !self.has_way_in() {
             self.say(state, "waits until an ingress node with a ready endpoint shows it in full");
+        } else if !self.object.lists(self.key) {
+            // Written with this plan.
+            self.say(state, "waits until the object's status lists it");
         } else if !begun {
             self.say(state, "waits for what the conditions say");
         } else if !self.acknowledged {

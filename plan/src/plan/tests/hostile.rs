@@ -190,6 +190,25 @@ fn an_upgrade_that_does_not_start_goes_back_to_the_revision_before_and_takes_no_
 }
 
 #[test]
+fn a_paused_wave_goes_on_with_another_revision() {
+    let rollout = json!({"maxUnavailable": 1, "progressDeadlineSeconds": 60, "onFailure": "Pause"});
+    let mut world = with_object(json!({"rollout": rollout}));
+    world.break_agent("work-1");
+    world.settle(|_, _| {});
+    assert_eq!(condition(&world, "AgentsReady").1, "WaveFailed");
+    let revision = world.cluster.nodes["work-1"].revision.clone();
+    world.settings.agent_image = "agent:2".to_owned();
+    while world.cluster.nodes["work-1"].revision == revision {
+        world.controllers();
+        world.step();
+        world.now += SignedDuration::from_secs(1);
+    }
+    world.broken.clear();
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+}
+
+#[test]
 fn an_agent_that_stops_long_after_it_came_is_not_ready() {
     let mut world = ready();
     world.now += SignedDuration::from_hours(100);
