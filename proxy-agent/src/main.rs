@@ -20,7 +20,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Mode {
     /// Stand between the node's stock kube-proxy and the API server, and narrow what it sees.
-    Filter(FilterArgs),
+    Filter(Box<FilterArgs>),
     /// Do nothing until a signal comes. A pod that holds this image on a node runs it.
     Hold,
 }
@@ -33,7 +33,7 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let ended = match cli.mode {
-        Mode::Filter(arguments) => filter(arguments).await,
+        Mode::Filter(arguments) => filter(*arguments).await,
         Mode::Hold => hold().await,
     };
     match ended {

@@ -24,6 +24,7 @@ mod kube_proxy;
 mod said;
 mod upgrade;
 
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use harness::{AGENT_IMAGE, OBJECT, Scenario, sample};
@@ -51,21 +52,27 @@ async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
         addresses::arrive(&scenario).await;
 
         let traffic = Traffic::start(&scenario).await;
-        timed("the last ingress node is unlabelled", ingress::the_last_one_is_unlabelled(&scenario)).await;
-        timed("no node is selected", ingress::none_is_selected(&scenario)).await;
-        timed("foreign objects", foreign::objects_are_left_alone(&scenario)).await;
-        timed("a forged annotation", foreign::an_annotation_ends_nothing(&scenario, &mut operator)).await;
+        timed(
+            "the last ingress node is unlabelled",
+            Box::pin(ingress::the_last_one_is_unlabelled(&scenario)),
+        )
+        .await;
+        timed("no node is selected", Box::pin(ingress::none_is_selected(&scenario))).await;
+        timed("foreign objects", Box::pin(foreign::objects_are_left_alone(&scenario))).await;
+        timed("a forged annotation", Box::pin(foreign::an_annotation_ends_nothing(&scenario, &mut operator)))
+            .await;
         operator.signal(Signal::SIGTERM);
         assert!(operator.end().await.success(), "{}", operator.complained());
-        timed("an upgrade that cannot start", upgrade::cannot_be_pulled(&scenario, &kubeconfig)).await;
+        timed("an upgrade that cannot start", Box::pin(upgrade::cannot_be_pulled(&scenario, &kubeconfig)))
+            .await;
         let mut operator = operator::run(&scenario, &kubeconfig, AGENT_IMAGE, "second.log");
         wait_until_ready(&scenario).await;
-        timed("kube-proxy comes back once", kube_proxy::comes_back_once(&scenario)).await;
-        timed("and again and again", kube_proxy::is_not_fought(&scenario)).await;
+        timed("kube-proxy comes back once", Box::pin(kube_proxy::comes_back_once(&scenario))).await;
+        timed("and again and again", Box::pin(kube_proxy::is_not_fought(&scenario))).await;
         traffic.expect_no_failure().await;
 
         // From here on clients lose their way in by what the case is about.
-        timed("the ingress node dies", ingress::the_application_moves(&scenario)).await;
+        timed("the ingress node dies", Box::pin(ingress::the_application_moves(&scenario))).await;
         scenario.lab.kubectl(["delete", "isp", OBJECT, "--timeout=120s"]).await.unwrap();
         foreign::are_still_there(&scenario).await;
         operator.signal(Signal::SIGTERM);
@@ -73,7 +80,7 @@ async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
     }
 }
 
-async fn timed(what: &str, case: impl Future<Output = ()>) {
+async fn timed(what: &str, case: Pin<Box<impl Future<Output = ()>>>) {
     let began = Instant::now();
     println!("{what}");
     case.await;
