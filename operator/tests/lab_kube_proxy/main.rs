@@ -83,7 +83,9 @@ async fn agents_that_cannot_start_are_rolled_back_with_their_reasons(scenario: &
     let message = scenario.wait_until_said("WaveFailed").await;
     println!("host-directory: {message}");
     let node = format!("node {}", ELSEWHERE[0]);
-    expect_parts(&message, &[&node, "container proxy-agent", "names no cluster with an https server"]);
+    expect_parts(&message, &[&node, "container proxy-agent", "Permission denied", "does not run as root"]);
+    let other = scenario.failure_of(ELSEWHERE[1]).await;
+    expect_parts(&other, &["Permission denied"]);
     scenario.wait_until_handed_back().await;
     scenario.delete().await;
     scenario.addresses_are_lost().await;
