@@ -40,6 +40,11 @@ fn modes() -> Vec<ProxyMode> {
     }
 }
 
+/// How often each client asks: in full a hundred times a second.
+fn interval() -> Duration {
+    if std::env::var_os("ISP_SOAK_HOSTILE").is_some() { traffic::STEADY } else { Duration::from_millis(50) }
+}
+
 #[tokio::test]
 async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
     for mode in modes() {
@@ -51,7 +56,7 @@ async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
         wait_until_ready(&scenario).await;
         addresses::arrive(&scenario).await;
 
-        let traffic = Traffic::start(&scenario).await;
+        let traffic = Traffic::start(&scenario, interval()).await;
         timed(
             "the last ingress node is unlabelled",
             Box::pin(ingress::the_last_one_is_unlabelled(&scenario)),

@@ -13,7 +13,7 @@ use kube::api::ListParams;
 use super::harness::{Scenario, eventually, sample};
 use super::inventory::Inventory;
 use super::snapshot::Snapshot;
-use super::traffic::Traffic;
+use super::traffic::{STEADY, Traffic};
 use super::{addresses, wait_until_ready};
 
 /// The version that the chart and the overlay install.
@@ -75,7 +75,7 @@ async fn open_terminal(scenario: &Scenario) -> Terminal {
 }
 
 async fn upgrade_under_traffic(scenario: &Scenario, upgrade: impl Future<Output = ()>) {
-    let traffic = Traffic::start(scenario).await;
+    let traffic = Traffic::start(scenario, STEADY).await;
     let began = Instant::now();
     upgrade.await;
     expect_version(scenario, SECOND).await;

@@ -66,7 +66,7 @@ async fn what_a_cluster_goes_through_with_the_operator() {
 }
 
 async fn on_and_off_without_a_failed_request(scenario: &Scenario) {
-    let traffic = Traffic::start(scenario).await;
+    let traffic = Traffic::start(scenario, traffic::STEADY).await;
     let began = Instant::now();
     scenario.lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
     wait_until_ready(scenario).await;

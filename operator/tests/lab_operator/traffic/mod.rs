@@ -20,7 +20,7 @@ use super::harness::{EDGE, ELSEWHERE, EXTERNAL, NODE_PORT, Scenario, eventually,
 use super::process::Process;
 
 /// A hundred requests a second.
-const INTERVAL: Duration = Duration::from_millis(10);
+pub(crate) const STEADY: Duration = Duration::from_millis(10);
 const CONTROL_INTERVAL: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -63,14 +63,14 @@ fn ways(scenario: &Scenario) -> Vec<(Place, String, String, [u16; 2])> {
 }
 
 impl Traffic {
-    /// Starts everything and waits until everybody has been answered.
-    pub(crate) async fn start(scenario: &Scenario) -> Self {
+    /// Starts everything and waits until everybody has been answered. Each client asks once in an interval.
+    pub(crate) async fn start(scenario: &Scenario, interval: Duration) -> Self {
         favour_containers(scenario.lab.name());
         let began = Instant::now();
         let (mut clients, mut held) = (Vec::new(), Vec::new());
         let mut places: Vec<Place> = Vec::new();
         for (place, name, host, [http, tcp]) in ways(scenario) {
-            clients.push(Client::start(scenario, &place, &name, &format!("{host}:{http}"), INTERVAL).await);
+            clients.push(Client::start(scenario, &place, &name, &format!("{host}:{http}"), interval).await);
             held.push(Held::start(scenario, &place, name, &format!("{host}:{tcp}")).await);
             if !places.contains(&place) {
                 places.push(place);
