@@ -26,13 +26,15 @@ pub(crate) async fn check(world: &World, told: &Told) {
                 assert_eq!(labels["sourcepreserve.io/agent-pool"], pool(effect), "{}", wrong(labels));
             }
             "apply-pool" => {
-                let pod = &world.get("daemonset", object).await["spec"]["template"]["spec"];
+                let pod = &world.agents(object).await["spec"]["template"]["spec"];
                 let containers = [&pod["initContainers"], &pod["containers"]].map(|list| list.as_array());
                 let mut images =
                     containers.into_iter().flatten().flatten().map(|container| &container["image"]);
                 let image = effect.strip_prefix("image ").unwrap();
                 assert!(images.any(|each| each == image), "{}", wrong(pod));
             }
+            // They are gone when their images are there.
+            "apply-images" => assert!(effect.starts_with("image "), "{action} {object}: {effect}"),
             "keep-kube-proxy-off" => {
                 let pod = &world.get("daemonset", object).await["spec"]["template"]["spec"];
                 let required =

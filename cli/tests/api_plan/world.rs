@@ -171,6 +171,17 @@ impl World {
         serde_json::from_str(&found).unwrap()
     }
 
+    /// The DaemonSet of a pool's agents, by the name that a plan gives it: without its revision. There is one.
+    pub(crate) async fn agents(&self, object: &str) -> Value {
+        let (namespace, name) = object.split_once('/').unwrap();
+        let pool = name.strip_prefix("proxy-agent-").unwrap();
+        let labels = format!("app.kubernetes.io/name=proxy-agent,sourcepreserve.io/agent-pool={pool}");
+        let found = self.kubectl(&["get", "daemonset", "-n", namespace, "-l", &labels, "-o", "json"]).await;
+        let found: Value = serde_json::from_str(&found).unwrap();
+        assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{found}");
+        found["items"][0].clone()
+    }
+
     /// Runs kubectl, which must succeed, and gives what it printed.
     pub(crate) async fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.control_plane.kubectl(arguments).await.unwrap();
