@@ -22,7 +22,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Serialize;
+use kube::core::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -34,7 +34,8 @@ use crate::cluster::{
     Acknowledged, Acknowledgements, DaemonSet, Identity, Key, LastApplied, Node, Pod, PodRole, Report,
     Service, SidecarPod, Taint, Written,
 };
-use crate::ownership::{last_applied, owners};
+use crate::own::content;
+use crate::ownership::{Owner, last_applied, owners};
 
 #[cfg(test)]
 mod tests;
@@ -285,9 +286,15 @@ pub fn configuration(object: &ConfigMap) -> BTreeMap<String, String> {
     files.filter_map(|(file, text)| Some((file.clone(), kubeconfig(text)?))).collect()
 }
 
-/// Something that the operator writes whole: what it says.
-pub fn written(metadata: &ObjectMeta, content: &impl Serialize) -> Written {
-    Written { identity: identity(metadata), content: serde_json::to_value(content).unwrap_or_default() }
+/// An object that the operator writes whole.
+pub fn written(object: &DynamicObject) -> Written {
+    let metadata = &object.metadata;
+    Written {
+        identity: identity(metadata),
+        ours: owners(metadata.managed_fields.as_ref(), &["-"]).iter().any(Owner::is_us),
+        deleting: metadata.deletion_timestamp.is_some(),
+        content: content(object.data.clone()),
+    }
 }
 
 /// The authorities by which the webhook can be trusted, in base64.

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use super::Plan;
 use super::pools::covers;
 use super::scene::{Object, Scene};
-use crate::action::{Action, AdmissionKind};
+use crate::action::Action;
 use crate::cluster::{Key, Written};
+use crate::own::{OwnKind, content};
 
 /// More entries than these, which differ, are asked about as one that selects more than it needs to: the webhook looks itself.
 const MOST_ENTRIES: usize = 16;
@@ -26,42 +27,36 @@ const MOST_OWNERS: usize = 20;
 
 /// Brings what decides on new pods to what the objects ask for.
 pub(super) fn plan(scene: &Scene<'_>, plan: &mut Plan) {
-    let admission = &scene.cluster.admission;
     let webhook = wanted_webhook(scene).map(|webhook| (POD_WEBHOOK_CONFIGURATION.to_owned(), webhook));
-    bring(AdmissionKind::Webhook, &admission.webhooks, &webhook.into_iter().collect(), plan);
+    bring(scene, OwnKind::PodWebhook, &webhook.into_iter().collect(), plan);
     let (policies, bindings) = wanted_policies(scene).into_iter().unzip();
-    bring(AdmissionKind::Policy, &admission.policies, &policies, plan);
-    bring(AdmissionKind::Binding, &admission.bindings, &bindings, plan);
+    bring(scene, OwnKind::PodPolicy, &policies, plan);
+    bring(scene, OwnKind::PodPolicyBinding, &bindings, plan);
 }
 
 /// Whether something decides on new pods that only this object asked for.
 pub(super) fn anything_left(scene: &Scene<'_>, object: &Object<'_>) -> bool {
-    let admission = &scene.cluster.admission;
     let of_object =
-        |policies: &BTreeMap<String, Written>| policies.keys().any(|name| is_policy_of(object.name, name));
+        |kind: OwnKind| scene.cluster.own(kind).any(|(key, _)| is_policy_of(object.name, &key.name));
     let asked = entries(scene, Via::Webhook).next().is_some();
-    (!asked && !admission.webhooks.is_empty())
-        || of_object(&admission.policies)
-        || of_object(&admission.bindings)
+    (!asked && scene.cluster.own(OwnKind::PodWebhook).next().is_some())
+        || of_object(OwnKind::PodPolicy)
+        || of_object(OwnKind::PodPolicyBinding)
 }
 
-fn bring(
-    kind: AdmissionKind,
-    there: &BTreeMap<String, Written>,
-    wanted: &BTreeMap<String, Value>,
-    plan: &mut Plan,
-) {
+fn bring(scene: &Scene<'_>, kind: OwnKind, wanted: &BTreeMap<String, Value>, plan: &mut Plan) {
+    let there: BTreeMap<&str, (&Key, &Written)> =
+        scene.cluster.own(kind).map(|(key, written)| (key.name.as_str(), (key, written))).collect();
     for (name, object) in wanted {
-        // What an object says is in `webhooks` or in `spec`; nothing else of it can be wrong.
-        let says = if kind == AdmissionKind::Webhook { &object["webhooks"] } else { &object["spec"] };
-        if there.get(name).is_none_or(|there| !covers(&there.content, says)) {
-            let object = Box::new(object.clone());
-            plan.actions.push(Action::ApplyAdmission { kind, name: name.clone(), object });
+        let is_there = |(_, there): &(&Key, &Written)| covers(&there.content, &content(object.clone()));
+        if !there.get(name.as_str()).is_some_and(is_there) {
+            let (key, object) = (Key::new("", name.as_str()), Box::new(object.clone()));
+            plan.actions.push(Action::ApplyOwn { kind, key, object });
         }
     }
-    for (name, written) in there.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
-        let identity = written.identity.clone();
-        plan.actions.push(Action::DeleteAdmission { kind, name: name.clone(), identity });
+    for (key, written) in there.values().filter(|(key, _)| !wanted.contains_key(&key.name)) {
+        let (key, identity) = (Key::clone(key), written.identity.clone());
+        plan.actions.push(Action::DeleteOwn { kind, key, identity });
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) const PLACES: &[Place] = &[
     place(EVERYWHERE, "namespace: kube-system\n", "namespace: {{ .Values.kubeProxy.namespace | quote }}\n"),
     // In a name of the webhook's.
     place(EVERYWHERE, ".sourcepreserve-system.svc", ".{{ .Release.Namespace }}.svc"),
-    // In the words of a policy.
+    // In the words of a definition.
     place(EVERYWHERE, "kube-system", "{{ .Values.kubeProxy.namespace }}"),
     place(
         EVERYWHERE,
@@ -50,7 +50,11 @@ pub(super) const PLACES: &[Place] = &[
     place(
         "manifests/base/",
         "value: ghcr.io/ingress-source-preserve/proxy-agent\n",
-        "value: {{ include \"sourcepreserve.image\" (list . .Values.agent.image \"proxy-agent\") }}\n",
+        "value: {{ include \"sourcepreserve.image\" (list . .Values.agent.image \"proxy-agent\") }}\n\
+         \x20       {{- with .Values.imagePullSecrets }}\n\
+         \x20       - name: AGENT_PULL_SECRETS\n\
+         \x20         value: {{ range $place, $secret := . }}{{ if $place }},{{ end }}{{ $secret.name }}{{ end }}\n\
+         \x20       {{- end }}\n",
     ),
     place(
         "manifests/webhook/",

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::world::{INGRESS, World};
 use crate::action::Action;
 use crate::cluster::{Key, SidecarPod};
+use crate::own::OwnKind;
 
 /// An object that is held, with these entries, on a cluster whose webhook can be trusted and whose API server has policies.
 fn world(sidecars: &Value) -> World {
@@ -36,11 +37,15 @@ fn entry(team: &str, via: &str) -> Value {
     json!({"namespaceSelector": {"matchLabels": {"team": team}}, "via": via})
 }
 
+const POD_KINDS: [OwnKind; 3] = [OwnKind::PodWebhook, OwnKind::PodPolicy, OwnKind::PodPolicyBinding];
+
 /// What is done about admission until nothing is left to do.
 fn story(world: &mut World) -> Vec<String> {
     let mut told = Vec::new();
     world.settle(|_, action| {
-        if matches!(action, Action::ApplyAdmission { .. } | Action::DeleteAdmission { .. }) {
+        if let Action::ApplyOwn { kind, .. } | Action::DeleteOwn { kind, .. } = action
+            && POD_KINDS.contains(kind)
+        {
             told.push(action.to_string());
         }
     });
@@ -48,7 +53,8 @@ fn story(world: &mut World) -> Vec<String> {
 }
 
 fn webhooks(world: &World) -> &Vec<Value> {
-    world.cluster.admission.webhooks["0-sourcepreserve.io"].content.as_array().unwrap()
+    let key = Key::new("", "0-sourcepreserve.io");
+    world.cluster.own[&OwnKind::PodWebhook][&key].content["webhooks"].as_array().unwrap()
 }
 
 fn said(world: &World) -> Option<(String, String)> {
@@ -141,8 +147,7 @@ fn a_policy_comes_and_goes_with_its_entry() {
     );
     world.delete_object("web");
     assert_eq!(story(&mut world).len(), 3);
-    let admission = &world.cluster.admission;
-    assert!(admission.webhooks.is_empty() && admission.policies.is_empty() && admission.bindings.is_empty());
+    assert!(POD_KINDS.iter().all(|kind| world.cluster.own(*kind).next().is_none()));
     assert!(world.cluster.objects.is_empty());
 }
 
