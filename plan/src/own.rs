@@ -15,11 +15,11 @@ pub enum OwnKind {
     PodPolicy,
     /// Its binding.
     PodPolicyBinding,
-    /// The agents' ServiceAccount.
+    /// The agents' account.
     Account,
-    /// The agents' ClusterRole.
+    /// The agents' own role.
     Role,
-    /// Binds a ClusterRole to the agents' account.
+    /// Binds a role to the agents' account.
     RoleBinding,
     /// The policy that lets an agent report for its own node alone.
     AgentPolicy,

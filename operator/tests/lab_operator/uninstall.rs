@@ -58,6 +58,9 @@ async fn agents_outlive_an_uninstallation_while_an_object_is_alive() {
     println!("gone after {:.1} s", began.elapsed().as_secs_f64());
     eventually("the account is gone", async || accounts.get_opt("proxy-agent").await.unwrap().is_none())
         .await;
+    lab.kubectl(["-n", "web", "delete", "service", "late"]).await.unwrap();
+    // The definitions went with the last object.
+    scenario.install().await;
     before.expect_again(lab).await;
     addresses::are_lost(&scenario).await;
 }
