@@ -111,9 +111,10 @@ impl OwnKind {
             Self::PodWebhook => "apply-pod-webhook",
             Self::PodPolicy => "apply-pod-policy",
             Self::PodPolicyBinding => "bind-pod-policy",
-            Self::Account | Self::Role | Self::RoleBinding | Self::AgentPolicy | Self::AgentPolicyBinding => {
-                "apply-agent-account"
-            }
+            Self::Account | Self::Role => "apply-agent-account",
+            Self::RoleBinding => "bind-agent-account",
+            Self::AgentPolicy => "apply-agent-policy",
+            Self::AgentPolicyBinding => "bind-agent-policy",
         }
     }
 
@@ -123,9 +124,10 @@ impl OwnKind {
             Self::PodWebhook => "delete-pod-webhook",
             Self::PodPolicy => "delete-pod-policy",
             Self::PodPolicyBinding => "unbind-pod-policy",
-            Self::Account | Self::Role | Self::RoleBinding | Self::AgentPolicy | Self::AgentPolicyBinding => {
-                "delete-agent-account"
-            }
+            Self::Account | Self::Role => "delete-agent-account",
+            Self::RoleBinding => "unbind-agent-account",
+            Self::AgentPolicy => "delete-agent-policy",
+            Self::AgentPolicyBinding => "unbind-agent-policy",
         }
     }
 }

@@ -240,7 +240,11 @@ web is in the cluster as it is in the file
      forget-node work-01 (without the file, too)
      delete-pool kube-system/proxy-agent-default (without the file, too)
      release-kube-proxy kube-system/kube-proxy (without the file, too)
-  5  let-object-go web (without the file, too)
+  5  delete-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent (without the file, too)
+     unbind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent (without the file, too)
+     delete-agent-policy sourcepreserve-agent-own-node (without the file, too)
+     unbind-agent-policy sourcepreserve-agent-own-node (without the file, too)
+  6  let-object-go web (without the file, too)
 web does not become Ready: it is being deleted, and is gone in the end; apply the file then
 "
     );
