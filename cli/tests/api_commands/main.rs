@@ -139,9 +139,13 @@ async fn a_plan_is_told_step_by_step_and_nothing_is_written() {
         "\
 a-plan would be created
   1  hold-object a-plan
-  2  apply-pool kube-system/proxy-agent-default: image agent:1
+  2  apply-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent
+     bind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent
+     apply-agent-policy sourcepreserve-agent-own-node
+     bind-agent-policy sourcepreserve-agent-own-node
+  3  apply-pool kube-system/proxy-agent-default: image agent:1
      apply-images kube-system/proxy-agent-images-default: image agent:1
-  3  keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
+     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
   4  pull-images work-1
   5  hand-over-node work-1: to the agent of pool default
   6  handed-over-node work-1

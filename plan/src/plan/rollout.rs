@@ -28,7 +28,7 @@ use self::node::NodeFacts;
 use self::pods::Pods;
 use super::Plan;
 use super::kube_proxy::is_kept_off;
-use super::pools::{Pools, may_begin, settings_of};
+use super::pools::{Pool, Pools, may_begin, settings_of};
 use super::scene::{Object, Scene};
 use crate::action::{Action, NodeShape, NodeStep};
 use crate::cluster::Node;
@@ -331,7 +331,8 @@ impl<'a> Rollout<'a> {
     /// Lets the nodes of a pool go over whose images are there, and begins its next wave.
     fn begin(&self, scene: &Scene<'a>, pools: &Pools<'a>, pool: &'a str, wave: &Wave, plan: &mut Plan) {
         let settings = settings_of(scene, pool);
-        let found = pools.pools.get(pool).filter(|found| found.begun && !self.held.contains(pool));
+        let begun = |found: &&Pool<'_>| found.begun && found.account.is_ok() && !self.held.contains(pool);
+        let found = pools.pools.get(pool).filter(begun);
         let made = found.and_then(|found| found.made.as_ref().ok());
         let made = made.filter(|made| made.present && is_kept_off(made.kube_proxy.1));
         for (place, made) in wave.prepared.iter().zip(std::iter::repeat(made).map_while(|made| made)) {

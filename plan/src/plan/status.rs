@@ -15,7 +15,7 @@ use super::pools::Pools;
 use super::rollout::{Rollout, State};
 use super::scene::{Going, Object, Scene};
 use super::services::News;
-use super::{Plan, sidecars};
+use super::{Plan, accounts, sidecars};
 use crate::action::Action;
 
 /// How many nodes are named.
@@ -193,6 +193,10 @@ impl Story<'_, '_> {
         {
             return no(problem.reason(), problem.to_string());
         }
+        let account = || self.own_pools().find_map(|(_, pool)| pool.account.as_ref().err());
+        if let Some(problem @ accounts::Problem::Taken(_)) = account() {
+            return no(problem.reason(), problem.to_string());
+        }
         let failures: Vec<String> = self
             .elsewhere()
             .filter_map(|(pool, node, state)| match state {
@@ -237,6 +241,9 @@ impl Story<'_, '_> {
         }
         if !self.object.may_begin() {
             return no("NotBegun", "waits for the other conditions");
+        }
+        if let Some(problem) = account() {
+            return no(problem.reason(), problem.to_string());
         }
         if self.object.written.spec.rollout.paused {
             return no(
