@@ -54,7 +54,10 @@ fn preserve() -> Value {
                 "state": "Preserved",
                 "message": "as it should be",
             }],
-            "nodePools": [{ "name": "workers", "nodes": 13, "handedOver": 12, "ready": 12, "failed": 1 }],
+            "ingressNodes": ["edge-1", "edge-2"],
+            "nodePools": [{ "name": "workers", "nodes": 13, "handedOver": 12, "ready": 12, "failed": 1, "updated": 11 }],
+            "leftOut": { "count": 1, "nodes": ["windows-1"] },
+            "kubeProxy": { "namespace": "kube-system", "daemonSet": "kube-proxy", "keptOff": 1, "generation": 3 },
             "sidecars": {
                 "matching": 5, "consistent": 4, "stale": 1,
                 "restart": [{ "namespace": "a", "kind": "Deployment", "name": "b", "pods": 1 }],
@@ -70,6 +73,7 @@ fn node() -> Value {
         "metadata": { "name": "node-1.example.com" },
         "status": {
             "pool": "workers",
+            "revision": "0123456789",
             "mode": "Filter",
             "views": [{
                 "object": "everything",
