@@ -1,5 +1,6 @@
 //! What the DaemonSet controller, the kubelets and the agents do, all of it at once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use isp_api::names::AGENT_POOL_LABEL;
@@ -8,7 +9,7 @@ use isp_api::view::view;
 
 use super::Simulation;
 use crate::cluster::{Acknowledged, Acknowledgements, Key, Pod, PodRole, Report};
-use crate::observe::role;
+use crate::observe::{made, role};
 use crate::placement::{admits, tolerates};
 
 impl Simulation {
@@ -42,9 +43,10 @@ impl Simulation {
         self.agents();
     }
 
-    /// Each agent that runs acknowledges what there is.
+    /// Each agent that runs acknowledges what there is. A pod of somebody else's may carry the same labels, but it may not report.
     fn agents(&mut self) {
-        let ready = self.cluster.pods.values().filter(|pod| pod.ready);
+        let made: BTreeSet<&Key> = made(&self.cluster).map(|(key, _)| key).collect();
+        let ready = self.cluster.pods.values().filter(|pod| pod.ready && made.contains(&pod.daemon_set));
         let agents: Vec<(String, String, String)> = ready
             .filter_map(|pod| match &pod.role {
                 Some(PodRole::Agent { pool, revision }) => {
