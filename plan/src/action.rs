@@ -5,7 +5,7 @@ mod write;
 
 use std::fmt;
 
-use isp_api::names::IMAGES_NAME;
+use isp_api::names::{AGENT_NAME, IMAGES_NAME};
 use isp_api::preserve::{IngressSourcePreserveStatus, ServiceLabel};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::NodeSelectorTerm;
@@ -323,6 +323,15 @@ impl Action {
                 format!("{kind}/{name}")
             }
         }
+    }
+}
+
+/// What an action is done to, without the digest at the end of the name of a DaemonSet that the operator makes.
+pub fn without_revision(target: &str) -> &str {
+    let is_digest = |text: &str| text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match target.rsplit_once('-') {
+        Some((name, digest)) if name.contains(AGENT_NAME) && is_digest(digest) => name,
+        _ => target,
     }
 }
 

@@ -2,7 +2,6 @@
 //! is written in the same request as the change that it tells about.
 
 use isp_api::preserve::TrafficPolicy;
-use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -55,13 +54,10 @@ pub struct OriginalLabel {
     pub owner: Option<String>,
 }
 
-/// On the cluster's kube-proxy: the node affinity that it had.
+/// On the cluster's kube-proxy: that its node affinity was extended. The terms that it had follow from those that it has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AffinityRecord {
-    /// The terms as they were; none where there was no required node affinity.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub terms: Vec<NodeSelectorTerm>,
     /// Who owned them without having declared them, and owns them again in the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,

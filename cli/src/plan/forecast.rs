@@ -9,7 +9,7 @@ use isp_api::names::{AGENT_NAME, AGENT_POOL_LABEL, condition};
 use isp_api::preserve::TrafficPolicy;
 use isp_api::validate::NodeIdentity;
 use isp_api::view::{View, view};
-use isp_plan::action::{NodeStep, ServiceStep};
+use isp_plan::action::{NodeStep, ServiceStep, without_revision};
 use isp_plan::cluster::Node;
 use isp_plan::simulate::Simulation;
 use isp_plan::{Action, Cluster, Settings};
@@ -138,20 +138,6 @@ fn note(
     match groups.iter_mut().find(equal) {
         Some(group) => group.targets.push(target),
         None => groups.push(Group { kind, effect, anyway, targets: vec![target] }),
-    }
-}
-
-/// A DaemonSet's name without the digest at its end, which tells nobody anything beforehand.
-fn without_revision(target: &str) -> &str {
-    match target.rsplit_once('-') {
-        Some((name, digest))
-            if name.contains(AGENT_NAME)
-                && digest.len() == 10
-                && digest.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
-        {
-            name
-        }
-        _ => target,
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use isp_lab::Request;
+use isp_plan::action::without_revision;
 use serde_json::Value;
 
 use crate::told::Step;
@@ -52,14 +53,6 @@ pub(crate) fn steps(writes: &[&Request], log: &str) -> Vec<Step> {
     actions.retain(|_, left| !left.is_empty());
     assert!(actions.is_empty(), "the operator says that it wrote what was not written: {actions:?}");
     steps
-}
-
-/// The name of a DaemonSet of ours as a plan tells it: without the digest at its end.
-fn without_revision(object: &str) -> &str {
-    match object.rsplit_once('-') {
-        Some((name, digest)) if digest.len() == 10 && name.contains("proxy-agent") => name,
-        _ => object,
-    }
 }
 
 /// Actions that were done, and to what, in their order.

@@ -88,7 +88,7 @@ impl<'a> Pools<'a> {
                 apply(&made.images);
             }
         }
-        for (key, set) in scene.made() {
+        for (key, set) in scene.made.iter().copied() {
             // A pool that is retained and has nodes is one of the pools, like others.
             let kept = is_retained(scene, set) && !self.pools.contains_key(pool_of(set));
             if !self.is_wanted(scene, set) && !kept {
@@ -161,7 +161,8 @@ pub(super) fn may_begin(scene: &Scene<'_>, node: usize) -> bool {
 
 /// Whether a DaemonSet of ours, or a change of kube-proxy, is left that is not to stay.
 pub(super) fn anything_left(scene: &Scene<'_>) -> bool {
-    let (kept, gone): (Vec<_>, Vec<_>) = scene.made().partition(|(_, set)| is_retained(scene, set));
+    let (kept, gone): (Vec<_>, Vec<_>) =
+        scene.made.iter().copied().partition(|(_, set)| is_retained(scene, set));
     !gone.is_empty() || (kept.is_empty() && kube_proxy::anything_left(scene))
 }
 
@@ -181,7 +182,7 @@ fn is_retained(scene: &Scene<'_>, set: &DaemonSet) -> bool {
 
 /// The DaemonSet by which the nodes of a pool keep their agents though no object needs them.
 fn retained<'a>(scene: &Scene<'a>, pool: &str) -> Option<&'a DaemonSet> {
-    scene.made().map(|(_, set)| set).find(|set| pool_of(set) == pool && is_retained(scene, set))
+    scene.made.iter().copied().map(|(_, set)| set).find(|set| pool_of(set) == pool && is_retained(scene, set))
 }
 
 /// The pool of a DaemonSet of ours.

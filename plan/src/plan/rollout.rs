@@ -18,17 +18,18 @@
 
 mod node;
 mod pods;
+mod wave;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use isp_api::preserve::{OnFailure, Rollout as Settings};
+use isp_api::preserve::OnFailure;
 
 use self::node::NodeFacts;
 use self::pods::Pods;
+use self::wave::{Wave, Waves, as_it_is, hand_back, new_handover, shape_node};
 use super::Plan;
-use super::kube_proxy::is_kept_off;
-use super::pools::{Pools, may_begin, settings_of};
+use super::pools::{Pools, settings_of};
 use super::scene::{Object, Scene};
 use crate::action::{Action, NodeShape, NodeStep};
 use crate::cluster::Node;
@@ -37,9 +38,6 @@ use crate::waits::Wait;
 
 /// How long an agent may be unready, in seconds, before that is a failure.
 const UNREADY: u32 = 30;
-/// How long a Service without an object may hold up the way back, in seconds.
-const ORPHANS: u32 = 60;
-
 /// How a node is, as far as agents are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -87,25 +85,6 @@ pub(super) struct Rollout<'a> {
     on_the_way_back: bool,
 }
 
-/// Nodes of one pool, by their place in the scene.
-#[derive(Default)]
-struct Wave {
-    /// They are going over, or back, or are started anew.
-    on_the_way: usize,
-    /// They pull images.
-    pulling: usize,
-    /// They can begin to pull images.
-    candidates: Vec<usize>,
-    /// They have the images, and can go over.
-    prepared: Vec<usize>,
-    /// Their agents have to be started anew.
-    restarts: Vec<usize>,
-    /// They can go back.
-    back: Vec<usize>,
-}
-
-type Waves<'a> = BTreeMap<&'a str, Wave>;
-
 impl<'a> Rollout<'a> {
     pub(super) fn new(scene: &Scene<'a>, pools: &Pools<'a>, plan: &mut Plan) -> Self {
         let pods = Pods::new(scene);
@@ -135,7 +114,7 @@ impl<'a> Rollout<'a> {
             this.working.push(wanted.is_some_and(|pool| facts.works(pool)));
         }
         for (pool, wave) in &waves {
-            this.begin(scene, pools, pool, wave, plan);
+            wave.begin(scene, pools, pool, this.held.contains(pool), plan);
         }
         this.forget(scene, &pods, plan);
         this
@@ -179,7 +158,7 @@ impl<'a> Rollout<'a> {
         waves: &mut Waves<'a>,
         plan: &mut Plan,
     ) -> State {
-        let (node, wave) = (facts.node, waves.entry(pool).or_default());
+        let wave = waves.entry(pool).or_default();
         let failed = facts.failure(pool).map(|failure| failure.reason.clone());
         let ending = |failed: &Option<String>, other: State| failed.clone().map_or(other, State::Failed);
         if facts.is_complete(pool) {
@@ -200,27 +179,42 @@ impl<'a> Rollout<'a> {
         if outdated && failed.is_none() {
             return self.candidate(facts, pool, waves, plan);
         }
-        let reason = facts.trouble(pool);
-        self.held.insert(pool);
         // On its way back from a revision that failed there: nothing is left to go back to.
         if let Some(failed) = failed {
+            self.held.insert(pool);
             return State::Failed(failed);
         }
-        if settings.on_failure == OnFailure::Pause {
-            return State::Late(reason);
-        }
-        let revision = node.revision.clone().unwrap_or_default();
-        let failure = Some(Failure { pool: pool.to_owned(), revision, reason: reason.clone() });
         let back = handover.from.clone().filter(|from| facts.pods.has_daemon_set(facts.scene, pool, from));
-        let shape = NodeShape {
+        let back = NodeShape {
             pool: back.as_ref().map(|_| pool.to_owned()),
             revision: back,
-            images: None,
             handover: Some(facts.handover(pool)),
-            failure,
+            ..NodeShape::default()
         };
-        plan.actions.push(facts.shape(shape, NodeStep::RollBack));
-        State::Failed(reason)
+        let revision = facts.node.revision.clone().unwrap_or_default();
+        let failure = Failure { pool: pool.to_owned(), revision, reason: facts.trouble(pool) };
+        self.is_late(facts, pool, failure, (back, NodeStep::RollBack), plan)
+    }
+
+    /// A node that missed its deadline: it is waited for, or gets this shape, and no wave begins in its pool.
+    fn is_late(
+        &mut self,
+        facts: &NodeFacts<'_, 'a>,
+        pool: &'a str,
+        failure: Failure,
+        (back, step): (NodeShape, NodeStep),
+        plan: &mut Plan,
+    ) -> State {
+        self.held.insert(pool);
+        let reason = failure.reason.clone();
+        match settings_of(facts.scene, pool).on_failure {
+            OnFailure::Pause => State::Late(reason),
+            OnFailure::RollBack => {
+                let shape = NodeShape { failure: Some(failure), ..back };
+                plan.actions.push(facts.shape(shape, step));
+                State::Failed(reason)
+            }
+        }
     }
 
     /// A node that should have another agent than it has.
@@ -258,16 +252,10 @@ impl<'a> Rollout<'a> {
             plan.wake_at(deadline);
             return State::Pulling;
         }
-        self.held.insert(pool);
         let reason = facts.image_trouble(revision);
-        if settings.on_failure == OnFailure::Pause {
-            return State::Late(reason);
-        }
-        let failure =
-            Some(Failure { pool: pool.to_owned(), revision: revision.to_owned(), reason: reason.clone() });
-        let shape = NodeShape { images: None, failure, ..facts.as_it_is() };
-        plan.actions.push(facts.shape(shape, NodeStep::GiveUpImages));
-        State::Failed(reason)
+        let failure = Failure { pool: pool.to_owned(), revision: revision.to_owned(), reason };
+        let back = NodeShape { images: None, ..facts.as_it_is() };
+        self.is_late(facts, pool, failure, (back, NodeStep::GiveUpImages), plan)
     }
 
     /// A node with a label that it should not have.
@@ -326,46 +314,6 @@ impl<'a> Rollout<'a> {
             plan.actions.push(facts.shape(NodeShape::default(), NodeStep::Release));
         }
         State::NotNeeded
-    }
-
-    /// Lets the nodes of a pool go over whose images are there, and begins its next wave.
-    fn begin(&self, scene: &Scene<'a>, pools: &Pools<'a>, pool: &'a str, wave: &Wave, plan: &mut Plan) {
-        let settings = settings_of(scene, pool);
-        let found = pools.pools.get(pool).filter(|found| found.begun && !self.held.contains(pool));
-        let made = found.and_then(|found| found.made.as_ref().ok());
-        let made = made.filter(|made| made.present && is_kept_off(made.kube_proxy.1));
-        for (place, made) in wave.prepared.iter().zip(std::iter::repeat(made).map_while(|made| made)) {
-            plan.actions.push(hand_over(scene, *place, pool, &made.revision));
-        }
-        if wave.on_the_way > 0 || is_going_back(scene, pool, settings.progress_deadline_seconds) {
-            return;
-        }
-        if !wave.back.is_empty() {
-            return begin_back(scene, pool, wave, &settings, plan);
-        }
-        let (Some(made), Some(found)) = (made, found) else { return };
-        if settings.paused || wave.pulling > 0 {
-            return;
-        }
-        let size = settings.max_unavailable.of(found.members.len());
-        if !wave.restarts.is_empty() {
-            for place in wave.restarts.iter().take(size) {
-                plan.actions.push(stop_agent(scene, *place, pool));
-            }
-            return;
-        }
-        // What an earlier agent has reported must not be taken for the word of the new one.
-        let unheard = |place: &&usize| {
-            let report = scene.cluster.reports.get(scene.nodes[**place].0);
-            let moves = scene.nodes[**place].1.pool.is_some();
-            report.is_none_or(|report| moves && (report.pool != pool || report.revision != made.revision))
-        };
-        let next = wave.candidates.iter().filter(|place| may_begin(scene, **place)).filter(unheard);
-        for place in next.take(if made.images_present { size } else { 0 }) {
-            let node = scene.nodes[*place].1;
-            let shape = NodeShape { images: Some(made.revision.clone()), failure: None, ..as_it_is(node) };
-            plan.actions.push(shape_node(scene, *place, shape, NodeStep::PullImages));
-        }
     }
 
     /// Deletes the reports of agents that are gone.
@@ -446,7 +394,8 @@ fn restarting(facts: &NodeFacts<'_, '_>, pool: &str, wave: &mut Wave, plan: &mut
         }
         return State::Suspect;
     }
-    wave.on_the_way += 1;
+    // On a node that does not answer the agent may never end; nobody else waits for that.
+    wave.on_the_way += usize::from(node.ready);
     let gone = facts.pods.agent(facts.name, None).is_none();
     let forgotten = !facts.scene.cluster.reports.contains_key(facts.name);
     if gone && forgotten {
@@ -458,77 +407,4 @@ fn restarting(facts: &NodeFacts<'_, '_>, pool: &str, wave: &mut Wave, plan: &mut
         plan.actions.push(facts.shape(shape, NodeStep::StartAgent));
     }
     State::Suspect
-}
-
-/// Begins the next wave of the way back.
-fn begin_back(scene: &Scene<'_>, pool: &str, wave: &Wave, settings: &Settings, plan: &mut Plan) {
-    // A Service that cannot be put back, or that somebody keeps up as ours, holds up nobody for long.
-    if !scene.orphans.is_empty() {
-        let end = scene.clock.end(Wait::Orphans, ORPHANS);
-        if scene.now < end {
-            return plan.wake_at(end);
-        }
-    }
-    let labelled = scene.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
-    for place in wave.back.iter().take(settings.max_unavailable.of(labelled)) {
-        let node = scene.nodes[*place].0.to_owned();
-        scene.clock.end(Wait::Back { node }, settings.progress_deadline_seconds);
-        plan.actions.push(hand_back(scene, *place, pool));
-    }
-}
-
-fn hand_back(scene: &Scene<'_>, place: usize, pool: &str) -> Action {
-    let shape = NodeShape { handover: Some(new_handover(scene, pool)), ..NodeShape::default() };
-    shape_node(scene, place, shape, NodeStep::HandBack)
-}
-
-/// Those on their way back have lost their label and are counted by what is written down on them, until their deadline.
-fn is_going_back(scene: &Scene<'_>, pool: &str, seconds: u32) -> bool {
-    scene.nodes.iter().any(|(name, node)| {
-        let late = || scene.clock.has_lasted(&Wait::Back { node: (*name).to_owned() }, seconds);
-        let counts = node.handover.as_ref().is_some_and(|handover| handover.pool == pool);
-        node.pool.is_none() && counts && !late()
-    })
-}
-
-fn new_handover(scene: &Scene<'_>, pool: &str) -> Handover {
-    Handover::new(pool, scene.now)
-}
-
-fn hand_over(scene: &Scene<'_>, place: usize, pool: &str, revision: &str) -> Action {
-    let node = scene.nodes[place].1;
-    // One that never came to work is nothing to go back to.
-    let worked = node.handover.as_ref().map_or(node.revision.clone(), |handover| handover.from.clone());
-    let from = worked.filter(|_| node.pool.as_deref() == Some(pool));
-    let shape = NodeShape {
-        pool: Some(pool.to_owned()),
-        revision: Some(revision.to_owned()),
-        images: None,
-        handover: Some(Handover { from, ..new_handover(scene, pool) }),
-        failure: None,
-    };
-    shape_node(scene, place, shape, NodeStep::HandOver)
-}
-
-fn stop_agent(scene: &Scene<'_>, place: usize, pool: &str) -> Action {
-    let node = scene.nodes[place].1;
-    let handover = Handover { restart: true, from: node.revision.clone(), ..new_handover(scene, pool) };
-    let shape = NodeShape { revision: None, handover: Some(handover), ..as_it_is(node) };
-    shape_node(scene, place, shape, NodeStep::StopAgent)
-}
-
-/// The fields of a node that are ours, as they are.
-fn as_it_is(node: &Node) -> NodeShape {
-    NodeShape {
-        pool: node.pool.clone(),
-        revision: node.revision.clone(),
-        images: node.images.clone(),
-        handover: node.handover.clone(),
-        failure: node.failure.clone(),
-    }
-}
-
-fn shape_node(scene: &Scene<'_>, place: usize, shape: NodeShape, step: NodeStep) -> Action {
-    let (name, node) = scene.nodes[place];
-    Action::ShapeNode { node: name.to_owned(), identity: node.identity.clone(), shape, step }
 }

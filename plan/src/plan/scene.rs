@@ -27,6 +27,8 @@ pub(super) struct Scene<'a> {
     pub(super) settings: &'a Settings,
     pub(super) now: Timestamp,
     pub(super) clock: Clock<'a>,
+    /// The DaemonSets that the operator made.
+    pub(super) made: Vec<(&'a Key, &'a DaemonSet)>,
     /// The cluster's kube-proxies.
     pub(super) kube_proxies: BTreeMap<&'a Key, &'a DaemonSet>,
     pub(super) nodes: Vec<(&'a str, &'a Node)>,
@@ -161,12 +163,8 @@ impl<'a> Scene<'a> {
             object.checks = checks::check(cluster, object, &nodes);
         }
         let (clock, kube_proxies) = (Clock::new(waits, now), recognised(cluster));
-        Self { cluster, settings, now, clock, kube_proxies, nodes, objects, claims, orphans }
-    }
-
-    /// The DaemonSets that the operator made.
-    pub(super) fn made(&self) -> impl Iterator<Item = (&'a Key, &'a DaemonSet)> {
-        made(self.cluster)
+        let made = made(cluster).collect();
+        Self { cluster, settings, now, clock, made, kube_proxies, nodes, objects, claims, orphans }
     }
 
     /// Whether agents run in the namespace.

@@ -54,8 +54,15 @@ pub(super) fn plan(scene: &Scene<'_>, rollout: &Rollout<'_>, plan: &mut Plan) ->
         let statuses = news.entry(place).or_default();
         for key in &object.claimed {
             let Some(service) = scene.service(key) else { continue };
-            let mut wanted =
-                Wanted { scene, object, key, service, acknowledged, status: status(scene, object, key) };
+            let mut wanted = Wanted {
+                scene,
+                object,
+                key,
+                service,
+                acknowledged,
+                has_way_in: ingress::has_way_in(scene.cluster, &scene.nodes, object, key),
+                status: status(scene, object, key),
+            };
             wanted.advance(plan);
             statuses.push(wanted.status);
         }
@@ -97,6 +104,8 @@ struct Wanted<'s, 'a> {
     key: &'a Key,
     service: &'a Service,
     acknowledged: bool,
+    /// Whether an ingress node serves it now.
+    has_way_in: bool,
     status: ServiceStatus,
 }
 
@@ -145,14 +154,10 @@ impl Wanted<'_, '_> {
         record.is_some_and(|record| record.opened)
     }
 
-    fn has_way_in(&self) -> bool {
-        ingress::has_way_in(self.scene.cluster, &self.scene.nodes, self.object, self.key)
-    }
-
     /// Whether hiding it would close the last way in: no ingress node serves it, and another node could.
     fn must_open(&self) -> bool {
-        let ready = self.scene.cluster.ready_endpoints(self.key);
-        !self.has_way_in() && ready.values().any(|count| *count > 0)
+        let could = || self.scene.cluster.ready_endpoints(self.key).values().any(|count| *count > 0);
+        !self.has_way_in && could()
     }
 
     /// Has every node show it.
@@ -172,12 +177,11 @@ impl Wanted<'_, '_> {
         let mut record = self.record();
         let fell_back = record.fell_back;
         let state = if fell_back { ServiceState::FellBack } else { ServiceState::Open };
-        if labelled && !self.has_way_in() {
+        if labelled && !self.has_way_in {
             return self.open(plan);
         }
-        let way_in = self.has_way_in();
-        let steady = self.steady_at(way_in);
-        if !way_in {
+        let steady = self.steady_at(self.has_way_in);
+        if !self.has_way_in {
             self.say(state, if fell_back { "" } else { OPEN });
             return self.fall_back(steady, record, plan);
         }
@@ -271,7 +275,7 @@ impl Wanted<'_, '_> {
         let state = self.status.state;
         if self.status.ingress_endpoints == 0 {
             self.say(state, "waits for a ready endpoint on an ingress node");
-        } else if !self.has_way_in() {
+        } else if !self.has_way_in {
             self.say(state, "waits until an ingress node with a ready endpoint shows it in full");
         } else if !self.object.lists(self.key) {
             // Written with this plan.

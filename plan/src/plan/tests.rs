@@ -2,10 +2,13 @@
 
 mod frontend;
 mod fuzz;
-mod hostile;
+mod ingress;
+mod kube_proxy;
+mod ownership;
 mod properties;
 mod sidecars;
 mod tables;
+mod upgrades;
 mod waves;
 mod world;
 

@@ -24,9 +24,7 @@ pub(in crate::plan) fn plan(scene: &Scene<'_>, pools: &Pools<'_>, plan: &mut Pla
         if let Some(lead) = pools.keep_off(scene, key) {
             let counted = known(lead, key).is_some_and(|known| known.generation == generation(set));
             if !is_kept_off(set) && counted {
-                let terms = terms(set);
-                let record = AffinityRecord { owner: owner(set), terms: original(&terms) };
-                let (terms, record) = (kept_off(&terms), Box::new(record));
+                let (terms, record) = (kept_off(&terms(set)), Box::new(AffinityRecord { owner: owner(set) }));
                 plan.actions.push(Action::KeepOff { daemon_set, identity, terms, record });
             }
         } else if scene.nodes.iter().all(|(_, node)| node.pool.is_none()) {

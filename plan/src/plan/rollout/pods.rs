@@ -59,6 +59,6 @@ impl<'a> Pods<'a> {
     pub(super) fn has_daemon_set(&self, scene: &Scene<'_>, pool: &str, revision: &str) -> bool {
         let wanted = Some(PodRole::Agent { pool: pool.to_owned(), revision: revision.to_owned() });
         let name = format!("{AGENT_NAME}-{pool}-{revision}");
-        scene.made().any(|(key, set)| key.name == name && role(&set.object.metadata) == wanted)
+        scene.made.iter().copied().any(|(key, set)| key.name == name && role(&set.object.metadata) == wanted)
     }
 }

@@ -5,7 +5,7 @@ use isp_api::preserve::{Phase, ServiceState};
 use serde_json::{Value, json};
 
 use super::world::{INGRESS, World};
-use crate::action::Action;
+use crate::action::{Action, without_revision};
 use crate::cluster::Key;
 
 pub(super) fn web() -> Key {
@@ -43,20 +43,10 @@ pub(super) fn story(world: &mut World) -> Vec<String> {
     let mut told = Vec::new();
     world.settle(|_, action| {
         if !matches!(action, Action::Status { .. }) {
-            told.push(without_revision(&action.to_string()));
+            told.push(without_revision(&action.to_string()).to_owned());
         }
     });
     told
-}
-
-/// Revisions are digests; what is told says only where one stands.
-fn without_revision(action: &str) -> String {
-    match action.rsplit_once('-') {
-        Some((rest, digest)) if digest.len() == 10 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            format!("{rest}-REV")
-        }
-        _ => action.to_owned(),
-    }
 }
 
 pub(super) fn phase(world: &World) -> Phase {

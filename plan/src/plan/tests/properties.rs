@@ -9,7 +9,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::hostile::{forge, remove_affinity};
+use super::kube_proxy::remove_affinity;
+use super::ownership::forge;
 use super::world::{INGRESS, World};
 use crate::action::{Action, NodeStep, ServiceStep};
 use crate::cluster::{Acknowledged, Cluster, Key, Node, Pod, Service, Taint};

@@ -19,8 +19,8 @@ fn the_way_on_and_the_way_off_step_by_step() {
         story(&mut world),
         [
             "hold-object ingresssourcepreserve/web",
-            "apply-pool daemonset/kube-system/proxy-agent-default-REV",
-            "apply-images daemonset/kube-system/proxy-agent-images-default-REV",
+            "apply-pool daemonset/kube-system/proxy-agent-default",
+            "apply-images daemonset/kube-system/proxy-agent-images-default",
             "keep-kube-proxy-off daemonset/kube-system/kube-proxy",
             "pull-images node/work-1",
             "hand-over-node node/work-1",
@@ -28,7 +28,7 @@ fn the_way_on_and_the_way_off_step_by_step() {
             "pull-images node/work-2",
             "hand-over-node node/work-2",
             "handed-over-node node/work-2",
-            "delete-images daemonset/kube-system/proxy-agent-images-default-REV",
+            "delete-images daemonset/kube-system/proxy-agent-images-default",
             "label-service service/web/frontend",
             "localise-service service/web/frontend",
         ]
@@ -51,7 +51,7 @@ fn the_way_on_and_the_way_off_step_by_step() {
             "hand-back-node node/work-2",
             "handed-back-node node/work-2",
             "forget-node ingresssourcenode/work-2",
-            "delete-pool daemonset/kube-system/proxy-agent-default-REV",
+            "delete-pool daemonset/kube-system/proxy-agent-default",
             "release-kube-proxy daemonset/kube-system/kube-proxy",
             "let-object-go ingresssourcepreserve/web",
         ]
@@ -259,7 +259,7 @@ fn retain_leaves_everything_and_a_new_object_takes_it_over() {
     assert_eq!(
         told,
         [
-            "apply-pool daemonset/kube-system/proxy-agent-default-REV",
+            "apply-pool daemonset/kube-system/proxy-agent-default",
             "retain-service service/web/frontend",
             "let-object-go ingresssourcepreserve/web"
         ]
@@ -336,16 +336,16 @@ fn a_changed_kube_proxy_is_followed() {
     assert_eq!(
         story(&mut world),
         [
-            "apply-pool daemonset/kube-system/proxy-agent-default-REV",
-            "apply-images daemonset/kube-system/proxy-agent-images-default-REV",
+            "apply-pool daemonset/kube-system/proxy-agent-default",
+            "apply-images daemonset/kube-system/proxy-agent-images-default",
             "pull-images node/work-1",
             "hand-over-node node/work-1",
             "handed-over-node node/work-1",
             "pull-images node/work-2",
             "hand-over-node node/work-2",
             "handed-over-node node/work-2",
-            "delete-images daemonset/kube-system/proxy-agent-images-default-REV",
-            "delete-pool daemonset/kube-system/proxy-agent-default-REV",
+            "delete-images daemonset/kube-system/proxy-agent-images-default",
+            "delete-pool daemonset/kube-system/proxy-agent-default",
         ]
     );
     assert_ne!(revision(&world), before);

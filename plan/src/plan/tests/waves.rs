@@ -119,11 +119,11 @@ fn a_wave_has_the_size_that_was_asked_for() {
 /// What is told when the last node that has no agent gets one.
 fn over(node: &str) -> [String; 5] {
     [
-        "apply-images daemonset/kube-system/proxy-agent-images-default-REV".to_owned(),
+        "apply-images daemonset/kube-system/proxy-agent-images-default".to_owned(),
         format!("pull-images node/{node}"),
         format!("hand-over-node node/{node}"),
         format!("handed-over-node node/{node}"),
-        "delete-images daemonset/kube-system/proxy-agent-images-default-REV".to_owned(),
+        "delete-images daemonset/kube-system/proxy-agent-images-default".to_owned(),
     ]
 }
 
@@ -173,12 +173,12 @@ fn a_node_belongs_to_the_first_pool_that_matches_and_moves_when_that_changes() {
     assert_eq!(
         story(&mut world),
         [
-            "apply-images daemonset/kube-system/proxy-agent-images-rest-REV",
+            "apply-images daemonset/kube-system/proxy-agent-images-rest",
             "pull-images node/work-1",
             "hand-over-node node/work-1",
             "handed-over-node node/work-1",
-            "delete-pool daemonset/kube-system/proxy-agent-a-REV",
-            "delete-images daemonset/kube-system/proxy-agent-images-rest-REV",
+            "delete-pool daemonset/kube-system/proxy-agent-a",
+            "delete-images daemonset/kube-system/proxy-agent-images-rest",
         ]
     );
     assert_eq!(pool(&world, "work-1"), "rest");

@@ -1,0 +1,159 @@
+//! The waves of a pool: who goes next, over to the agent, back, or to a new start of the agent; and the writes that send a node there.
+
+use std::collections::BTreeMap;
+
+use isp_api::preserve::Rollout as Settings;
+
+use super::super::Plan;
+use super::super::kube_proxy::is_kept_off;
+use super::super::pools::{Pools, may_begin, settings_of};
+use super::super::scene::Scene;
+use crate::action::{Action, NodeShape, NodeStep};
+use crate::cluster::Node;
+use crate::record::Handover;
+use crate::waits::Wait;
+
+/// How long a Service without an object may hold up the way back, in seconds.
+const ORPHANS: u32 = 60;
+
+/// Nodes of one pool, by their place in the scene.
+#[derive(Default)]
+pub(super) struct Wave {
+    /// They are going over, or back, or are started anew.
+    pub(super) on_the_way: usize,
+    /// They pull images.
+    pub(super) pulling: usize,
+    /// They can begin to pull images.
+    pub(super) candidates: Vec<usize>,
+    /// They have the images, and can go over.
+    pub(super) prepared: Vec<usize>,
+    /// Their agents have to be started anew.
+    pub(super) restarts: Vec<usize>,
+    /// They can go back.
+    pub(super) back: Vec<usize>,
+}
+
+pub(super) type Waves<'a> = BTreeMap<&'a str, Wave>;
+
+impl Wave {
+    /// Lets the nodes of a pool go over whose images are there, and begins its next wave.
+    pub(super) fn begin(
+        &self,
+        scene: &Scene<'_>,
+        pools: &Pools<'_>,
+        pool: &str,
+        held: bool,
+        plan: &mut Plan,
+    ) {
+        let settings = settings_of(scene, pool);
+        let found = pools.pools.get(pool).filter(|found| found.begun && !held);
+        let made = found.and_then(|found| found.made.as_ref().ok());
+        let made = made.filter(|made| made.present && is_kept_off(made.kube_proxy.1));
+        if let Some(made) = made {
+            let over = self.prepared.iter().map(|place| hand_over(scene, *place, pool, &made.revision));
+            plan.actions.extend(over);
+        }
+        if self.on_the_way > 0 || is_going_back(scene, pool, settings.progress_deadline_seconds) {
+            return;
+        }
+        if !self.back.is_empty() {
+            return self.begin_back(scene, pool, &settings, plan);
+        }
+        let (Some(made), Some(found)) = (made, found) else { return };
+        if settings.paused || self.pulling > 0 {
+            return;
+        }
+        let size = settings.max_unavailable.of(found.members.len());
+        if !self.restarts.is_empty() {
+            for place in self.restarts.iter().take(size) {
+                plan.actions.push(stop_agent(scene, *place, pool));
+            }
+            return;
+        }
+        // What an earlier agent has reported must not be taken for the word of the new one.
+        let unheard = |place: &&usize| {
+            let report = scene.cluster.reports.get(scene.nodes[**place].0);
+            let moves = scene.nodes[**place].1.pool.is_some();
+            report.is_none_or(|report| moves && (report.pool != pool || report.revision != made.revision))
+        };
+        let next = self.candidates.iter().filter(|place| may_begin(scene, **place)).filter(unheard);
+        for place in next.take(if made.images_present { size } else { 0 }) {
+            let node = scene.nodes[*place].1;
+            let shape = NodeShape { images: Some(made.revision.clone()), failure: None, ..as_it_is(node) };
+            plan.actions.push(shape_node(scene, *place, shape, NodeStep::PullImages));
+        }
+    }
+
+    /// Begins the next wave of the way back.
+    fn begin_back(&self, scene: &Scene<'_>, pool: &str, settings: &Settings, plan: &mut Plan) {
+        // A Service that cannot be put back, or that somebody keeps up as ours, holds up nobody for long.
+        if !scene.orphans.is_empty() {
+            let end = scene.clock.end(Wait::Orphans, ORPHANS);
+            if scene.now < end {
+                return plan.wake_at(end);
+            }
+        }
+        let labelled = scene.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
+        for place in self.back.iter().take(settings.max_unavailable.of(labelled)) {
+            let node = scene.nodes[*place].0.to_owned();
+            scene.clock.end(Wait::Back { node }, settings.progress_deadline_seconds);
+            plan.actions.push(hand_back(scene, *place, pool));
+        }
+    }
+}
+
+pub(super) fn hand_back(scene: &Scene<'_>, place: usize, pool: &str) -> Action {
+    let shape = NodeShape { handover: Some(new_handover(scene, pool)), ..NodeShape::default() };
+    shape_node(scene, place, shape, NodeStep::HandBack)
+}
+
+/// Those on their way back have lost their label and are counted by what is written down on them, until their deadline.
+fn is_going_back(scene: &Scene<'_>, pool: &str, seconds: u32) -> bool {
+    scene.nodes.iter().any(|(name, node)| {
+        let late = || scene.clock.has_lasted(&Wait::Back { node: (*name).to_owned() }, seconds);
+        let counts = node.handover.as_ref().is_some_and(|handover| handover.pool == pool);
+        node.pool.is_none() && counts && !late()
+    })
+}
+
+pub(super) fn new_handover(scene: &Scene<'_>, pool: &str) -> Handover {
+    Handover::new(pool, scene.now)
+}
+
+fn hand_over(scene: &Scene<'_>, place: usize, pool: &str, revision: &str) -> Action {
+    let node = scene.nodes[place].1;
+    // One that never came to work is nothing to go back to.
+    let worked = node.handover.as_ref().map_or(node.revision.clone(), |handover| handover.from.clone());
+    let from = worked.filter(|_| node.pool.as_deref() == Some(pool));
+    let shape = NodeShape {
+        pool: Some(pool.to_owned()),
+        revision: Some(revision.to_owned()),
+        images: None,
+        handover: Some(Handover { from, ..new_handover(scene, pool) }),
+        failure: None,
+    };
+    shape_node(scene, place, shape, NodeStep::HandOver)
+}
+
+fn stop_agent(scene: &Scene<'_>, place: usize, pool: &str) -> Action {
+    let node = scene.nodes[place].1;
+    let handover = Handover { restart: true, from: node.revision.clone(), ..new_handover(scene, pool) };
+    let shape = NodeShape { revision: None, handover: Some(handover), ..as_it_is(node) };
+    shape_node(scene, place, shape, NodeStep::StopAgent)
+}
+
+/// The fields of a node that are ours, as they are.
+pub(super) fn as_it_is(node: &Node) -> NodeShape {
+    NodeShape {
+        pool: node.pool.clone(),
+        revision: node.revision.clone(),
+        images: node.images.clone(),
+        handover: node.handover.clone(),
+        failure: node.failure.clone(),
+    }
+}
+
+pub(super) fn shape_node(scene: &Scene<'_>, place: usize, shape: NodeShape, step: NodeStep) -> Action {
+    let (name, node) = scene.nodes[place];
+    Action::ShapeNode { node: name.to_owned(), identity: node.identity.clone(), shape, step }
+}

@@ -1,0 +1,175 @@
+//! What is said of nodes and pools: step 2, which nodes show the Services in full, which are left out, and how far each pool is.
+
+use isp_api::preserve::{IngressSourcePreserveStatus, LeftOut, PoolStatus};
+
+use super::{Said, Story, no, with_more, yes};
+use crate::plan::kube_proxy;
+use crate::plan::pools::Pool;
+use crate::plan::rollout::State;
+
+/// How many nodes are named.
+const MOST_NAMES: usize = 20;
+
+impl Story<'_, '_> {
+    /// Step 2.
+    pub(super) fn agents(&self, elsewhere: usize) -> Said {
+        let done = self.elsewhere().filter(|(_, _, state)| **state == State::Done).count();
+        if done == elsewhere {
+            return yes("AgentsReady", format!("all {elsewhere} nodes elsewhere have their agent"));
+        }
+        if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err())
+            && matches!(problem, kube_proxy::Problem::NotKeptOff { .. })
+        {
+            return no(problem.reason(), problem.to_string());
+        }
+        let failures: Vec<String> = self
+            .elsewhere()
+            .filter_map(|(pool, node, state)| match state {
+                State::Late(reason) | State::Failed(reason) => Some((pool, node, reason.clone())),
+                State::GoingBack => {
+                    let failure = self.scene.cluster.nodes.get(node)?.failure.as_ref()?;
+                    Some((pool, node, failure.reason.clone()))
+                }
+                _ => None,
+            })
+            .map(|(pool, node, reason)| format!("pool {}, node {node}: {reason}", pool.unwrap_or("?")))
+            .collect();
+        if let Some(first) = failures.first() {
+            let message = format!("a wave missed its deadline: {first}");
+            return no("WaveFailed", with_more(message, failures.len() - 1));
+        }
+        let unready: Vec<_> = self
+            .elsewhere()
+            .filter_map(|(_, node, state)| match state {
+                State::NotReady { reason, .. } => {
+                    Some(format!("the agent of node {node} is not ready: {reason}"))
+                }
+                _ => None,
+            })
+            .collect();
+        if let Some(first) = unready.first() {
+            return no("AgentNotReady", with_more(first.clone(), unready.len() - 1));
+        }
+        if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err()) {
+            return no(problem.reason(), problem.to_string());
+        }
+        let without: Vec<_> = self
+            .elsewhere()
+            .filter(|(_, _, state)| **state == State::WithoutPool)
+            .map(|(_, node, _)| node)
+            .collect();
+        if let Some(first) = without.first() {
+            let message = format!(
+                "node {first} needs an agent and matches no pool: extend a selector in spec.nodePools, or make it an ingress node"
+            );
+            return no("NodeWithoutPool", with_more(message, without.len() - 1));
+        }
+        if !self.object.may_begin() {
+            return no("NotBegun", "waits for the other conditions");
+        }
+        if self.object.written.spec.rollout.paused {
+            return no(
+                "Paused",
+                format!("{done} of {elsewhere} nodes have their agent; spec.rollout.paused is set"),
+            );
+        }
+        let unreachable: Vec<_> = self
+            .elsewhere()
+            .filter(|(_, _, state)| **state == State::Unreachable)
+            .map(|(_, node, _)| node)
+            .collect();
+        if let Some(first) = unreachable.first()
+            && done + unreachable.len() == elsewhere
+        {
+            let message =
+                format!("node {first} is not ready, so it cannot get its agent: bring it back or delete it");
+            return no("NodeNotReady", with_more(message, unreachable.len() - 1));
+        }
+        let outdated = self.elsewhere().filter(|(_, _, state)| **state == State::Outdated).count();
+        let message = if outdated > 0 {
+            format!("{done} of {elsewhere} nodes elsewhere have the current revision of their agent")
+        } else {
+            format!("{done} of {elsewhere} nodes elsewhere have their agent")
+        };
+        no("RollingOut", message)
+    }
+
+    /// The nodes elsewhere: pool, name, state.
+    pub(super) fn elsewhere(&self) -> impl Iterator<Item = (Option<&str>, &str, &State)> {
+        self.scene
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| self.object.is_elsewhere(*place))
+            .map(|(place, (name, _))| (self.pools.assigned[place], *name, &self.rollout.states[place]))
+    }
+
+    /// The pools that nodes elsewhere belong to.
+    pub(super) fn own_pools(&self) -> impl Iterator<Item = (&str, &Pool<'_>)> {
+        self.pools
+            .pools
+            .iter()
+            .filter(|(_, pool)| pool.members.iter().any(|node| self.object.is_elsewhere(*node)))
+            .map(|(name, pool)| (*name, pool))
+    }
+
+    /// A node that has, or had, the cluster's own kube-proxy beside its agent.
+    pub(super) fn suspect(&self, of: impl Fn(usize) -> bool) -> Option<&str> {
+        let mut places = self.scene.nodes.iter().enumerate();
+        let (_, (name, _)) = places.find(|(place, _)| {
+            self.object.is_elsewhere(*place) && self.rollout.states[*place] == State::Suspect && of(*place)
+        })?;
+        Some(name)
+    }
+
+    /// The nodes that show the Services in full, once the checks have passed.
+    pub(super) fn ingress_nodes(&self, before: &IngressSourcePreserveStatus) -> Option<Vec<String>> {
+        let object = self.object;
+        let passed =
+            object.held && object.going.is_none() && object.checks.is_empty() && object.conflicts.is_empty();
+        if before.ingress_nodes.is_none() && !passed {
+            return None;
+        }
+        let nodes = self.scene.nodes.iter().enumerate().filter(|(place, _)| object.ingress[*place]);
+        Some(nodes.map(|(_, (name, _))| (*name).to_owned()).collect())
+    }
+
+    /// Nodes on which the cluster's kube-proxy never runs.
+    pub(super) fn left_out(&self) -> Option<LeftOut> {
+        let left_out = |place: &usize| self.object.left_out[*place] && !self.object.ingress[*place];
+        let names: Vec<_> =
+            (0..self.scene.nodes.len()).filter(left_out).map(|place| self.scene.nodes[place].0).collect();
+        (!names.is_empty()).then(|| LeftOut {
+            count: u32::try_from(names.len()).unwrap_or(u32::MAX),
+            nodes: names.iter().take(MOST_NAMES).map(|name| (*name).to_owned()).collect(),
+        })
+    }
+
+    pub(super) fn node_pools(&self) -> Vec<PoolStatus> {
+        let mut pools: Vec<PoolStatus> = Vec::new();
+        for (name, pool) in self.own_pools() {
+            let members = pool.members.iter().filter(|node| self.object.is_elsewhere(**node));
+            let (mut nodes, mut handed_over, mut ready, mut failed, mut updated) = (0, 0, 0, 0, 0);
+            for place in members {
+                nodes += 1;
+                let (_, facts) = self.scene.nodes[*place];
+                handed_over += u32::from(facts.pool.as_deref() == Some(name));
+                let current = self.rollout.has_acknowledged(self.scene, self.object, *place);
+                ready += u32::from(current);
+                updated += u32::from(
+                    facts.pool.as_deref() == Some(name) && facts.revision.as_deref() == pool.revision(),
+                );
+                failed += u32::from(matches!(self.rollout.states[*place], State::Late(_) | State::Failed(_)));
+            }
+            pools.push(PoolStatus {
+                name: name.to_owned(),
+                nodes,
+                handed_over,
+                ready,
+                failed,
+                updated: Some(updated),
+            });
+        }
+        pools
+    }
+}
