@@ -55,6 +55,19 @@ pub const NEXT_SINCE_ANNOTATION: &str = "sourcepreserve.io/next-since";
 /// The name of the agents' ServiceAccount and container, and the beginning of their DaemonSets' names.
 pub const AGENT_NAME: &str = "proxy-agent";
 
+/// The agents' ClusterRole, and the ClusterRoleBinding that gives it to their account.
+pub const AGENT_ROLE: &str = "sourcepreserve-proxy-agent";
+
+/// The ClusterRoleBinding that gives the agents' account the rights of a kube-proxy, which runs in their pods.
+pub const NODE_PROXIER_BINDING: &str = "sourcepreserve-node-proxier";
+
+/// The ValidatingAdmissionPolicy, and its binding, that let an agent write the IngressSourceNode of its own node alone.
+pub const AGENT_POLICY: &str = "sourcepreserve-agent-own-node";
+
+/// On the pods of agents: the UID of the account that they run with. The tokens of a pod belong to that account, so one that was deleted and
+/// made again needs other pods.
+pub const ACCOUNT_ANNOTATION: &str = "sourcepreserve.io/account-uid";
+
 /// The name of the pods that pull the agents' images ahead.
 pub const IMAGES_NAME: &str = "proxy-agent-images";
 

@@ -29,7 +29,12 @@ pub(crate) async fn run(
         Some(image) => image.clone(),
         None => image::find(connection, &arguments.namespace, &cluster).await,
     };
-    let settings = Settings { agent_image, namespace: arguments.namespace.clone(), cleanup: false };
+    let settings = Settings {
+        agent_image,
+        agent_pull_secrets: Vec::new(),
+        namespace: arguments.namespace.clone(),
+        cleanup: false,
+    };
     let forecast = forecast::forecast(cluster, &before, settings, now, &changes);
     output::print_painted(&forecast.text)?;
     Ok(Outcome::of(forecast.ready))

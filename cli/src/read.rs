@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use kube::api::ListParams;
-use kube::core::{ObjectList, PartialObjectMeta};
+use kube::core::{ApiResource, DynamicObject, ObjectList, PartialObjectMeta};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
@@ -14,8 +14,11 @@ const PAGE: u32 = 100;
 
 /// The name of a kind as rights have it: `services`, `daemonsets.apps`.
 pub(crate) fn resource<K: Resource<DynamicType = ()>>() -> String {
-    let (plural, group) = (K::plural(&()), K::group(&()));
-    if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") }
+    name(&K::plural(&()), &K::group(&()))
+}
+
+fn name(plural: &str, group: &str) -> String {
+    if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
 }
 
 /// Hands over everything that there is of a kind.
@@ -30,6 +33,18 @@ where
 {
     let pages = pages(wanted, async |page| api.list(&page).await, take).await;
     pages.map_err(|error| connection.problem("list", &resource::<K>(), error))
+}
+
+/// The same of a kind that is known by its name alone.
+pub(crate) async fn each_of(
+    connection: &Connection,
+    kind: &ApiResource,
+    wanted: ListParams,
+    take: impl FnMut(DynamicObject),
+) -> Result<(), CommandError> {
+    let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), kind);
+    let pages = pages(wanted, async |page| api.list(&page).await, take).await;
+    pages.map_err(|error| connection.problem("list", &name(&kind.plural, &kind.group), error))
 }
 
 /// The same of what stands in `metadata` only.

@@ -23,9 +23,9 @@ pub(crate) const WATCH_SECONDS: u32 = 60;
 const ONCE_IN: Duration = Duration::from_mins(1);
 
 /// A kind that can be watched.
-pub trait Watched: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {}
+pub trait Watched: Resource + Clone + Debug + DeserializeOwned + Send + 'static {}
 
-impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static> Watched for K {}
+impl<K: Resource + Clone + Debug + DeserializeOwned + Send + 'static> Watched for K {}
 
 /// How everything is watched.
 pub fn watching() -> watcher::Config {
@@ -39,8 +39,9 @@ pub fn named(name: &str) -> watcher::Config {
 
 /// All events, for ever.
 pub fn events<K: Watched>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send {
+    let kind = api.resource_url().rsplit('/').next().unwrap_or_default().to_owned();
     let events = watcher::watcher(api, config).boxed();
-    let watch = Watch { events, backoff: DefaultBackoff::default(), failing: false, said: None };
+    let watch = Watch { kind, events, backoff: DefaultBackoff::default(), failing: false, said: None };
     stream::unfold(watch, |mut watch| async {
         let event = watch.next().await?;
         Some((event, watch))
@@ -48,6 +49,8 @@ pub fn events<K: Watched>(api: Api<K>, config: watcher::Config) -> impl Stream<I
 }
 
 struct Watch<K> {
+    /// Its plural, as the path has it.
+    kind: String,
     events: BoxStream<'static, watcher::Result<Event<K>>>,
     backoff: DefaultBackoff,
     failing: bool,
@@ -76,23 +79,23 @@ impl<K: Watched> Watch<K> {
     fn works(&mut self) {
         self.backoff.reset();
         if std::mem::take(&mut self.failing) {
-            info!(kind = %K::plural(&()), "the watch works again");
+            info!(kind = self.kind, "the watch works again");
         }
     }
 
     fn fails(&mut self, error: &watcher::Error) {
-        let kind = K::plural(&());
+        let kind = self.kind.as_str();
         if matches!(error, watcher::Error::WatchError(status) if status.code == 410) {
-            debug!(%kind, "the watch fell behind; everything is read anew");
+            debug!(kind, "the watch fell behind; everything is read anew");
             return;
         }
         self.failing = true;
         let error = plain_watch(error);
         if self.said.is_none_or(|said| said.elapsed() > ONCE_IN) {
-            warn!(%kind, error, "the watch failed; it is tried again");
+            warn!(kind, error, "the watch failed; it is tried again");
             self.said = Some(Instant::now());
         } else {
-            debug!(%kind, error, "the watch failed again");
+            debug!(kind, error, "the watch failed again");
         }
     }
 }

@@ -6,17 +6,14 @@ use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_client::plain;
 use isp_plan::Key;
 use isp_plan::action::{Resource, Verb, Write};
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
-};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Service};
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use crate::index::{AdmissionAnswer, Answer};
+use crate::index::Answer;
 use crate::metrics::Outcome;
 
 #[cfg(test)]
@@ -66,34 +63,18 @@ async fn send(client: Client, write: Write) -> Result<Answer, kube::Error> {
             }
         }
         Resource::NodeReport => delete(&Api::<IngressSourceNode>::all(client), &write).await,
-        Resource::PodWebhook => {
-            let api: Api<MutatingWebhookConfiguration> = Api::all(client);
-            bring(&api, &write, AdmissionAnswer::Webhook).await
-        }
-        Resource::PodPolicy => {
-            let api: Api<MutatingAdmissionPolicy> = Api::all(client);
-            bring(&api, &write, AdmissionAnswer::Policy).await
-        }
-        Resource::PodPolicyBinding => {
-            let api: Api<MutatingAdmissionPolicyBinding> = Api::all(client);
-            bring(&api, &write, AdmissionAnswer::Binding).await
+        Resource::Own(kind) => {
+            let resource = kind.resource();
+            let api: Api<DynamicObject> = match &write.namespace {
+                Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+                None => Api::all_with(client, &resource),
+            };
+            match write.verb {
+                Verb::Delete => delete(&api, &write).await,
+                _ => patch(&api, &write).await.map(|object| Answer::Own(kind, object)),
+            }
         }
     }
-}
-
-/// Applies or deletes something that decides on new pods.
-async fn bring<K>(
-    api: &Api<K>,
-    write: &Write,
-    answer: impl FnOnce(K) -> AdmissionAnswer,
-) -> Result<Answer, kube::Error>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
-    if write.verb == Verb::Delete {
-        return delete(api, write).await;
-    }
-    Ok(Answer::Admission(Box::new(answer(*patch(api, write).await?))))
 }
 
 fn patch_of(write: &Write) -> (PatchParams, Patch<&serde_json::Value>) {

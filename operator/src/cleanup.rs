@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use isp_api::IngressSourcePreserve;
 use isp_client::{ClientError, plain};
+use isp_plan::own::OwnKind;
 use isp_plan::ownership::Owner;
 use isp_plan::{Cluster, Settings, observe};
 use isp_runtime::readiness::Readiness;
@@ -72,7 +73,12 @@ pub async fn cleanup(arguments: CleanupArgs) -> Result<(), CleanupError> {
     let reconciler = Reconciler::new(Parts {
         observer: Observer::new(client.clone(), &Readiness::default()),
         leadership: leadership.clone(),
-        settings: Settings { agent_image: String::new(), namespace: namespace.clone(), cleanup: true },
+        settings: Settings {
+            agent_image: String::new(),
+            agent_pull_secrets: Vec::new(),
+            namespace: namespace.clone(),
+            cleanup: true,
+        },
         client: client.clone(),
         notices,
         metrics,
@@ -176,11 +182,16 @@ fn leftovers(cluster: &Cluster) -> Vec<String> {
     let services = cluster.services.iter().filter(|(_, service)| service.owners.iter().any(Owner::is_us));
     let nodes = cluster.nodes.iter().filter(|(_, node)| node.pool.is_some() || node.handover.is_some());
     let sets = observe::made(cluster).map(|(key, _)| key).chain(observe::changed(cluster));
+    let own = OwnKind::ALL.into_iter().flat_map(|kind| {
+        let ours = cluster.own(kind).filter(|(_, written)| written.ours);
+        ours.map(move |(key, _)| format!("{}/{}", kind.kind().to_lowercase(), key.name))
+    });
     objects
         .chain(services.map(|(key, _)| format!("service/{key}")))
         .chain(nodes.map(|(name, _)| format!("node/{name}")))
         .chain(sets.map(|key| format!("daemonset/{key}")))
         .chain(cluster.reports.keys().map(|name| format!("ingresssourcenode/{name}")))
+        .chain(own)
         .collect()
 }
 

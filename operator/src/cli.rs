@@ -37,6 +37,9 @@ pub struct RunArgs {
     /// The image of the agents.
     #[arg(long, env = "AGENT_IMAGE")]
     pub(crate) agent_image: String,
+    /// Secrets by which it is pulled, in kube-proxy's namespace: given to the agents' account. Several are separated by commas.
+    #[arg(long, env = "AGENT_PULL_SECRETS", value_delimiter = ',')]
+    pub(crate) agent_pull_secrets: Vec<String>,
     /// Where /healthz, /readyz and /metrics are served; `[::]` is every address, of both families.
     #[arg(long, default_value = "[::]:8080")]
     pub(crate) admin: SocketAddr,

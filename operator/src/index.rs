@@ -8,6 +8,7 @@ mod admission;
 mod endpoints;
 mod fact;
 mod kube_proxy;
+mod own;
 mod reading;
 
 use std::collections::BTreeMap;
@@ -16,15 +17,17 @@ use std::sync::Arc;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::action::Resource;
 use isp_plan::observe::{self, KubeProxySource};
+use isp_plan::own::OwnKind;
 use isp_plan::{Cluster, Key, cluster};
 use isp_runtime::readiness::Readiness;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
+use kube::core::DynamicObject;
 use kube::runtime::watcher::Event;
 
-pub(crate) use self::admission::{AdmissionAnswer, AdmissionUpdate};
+pub(crate) use self::admission::AdmissionUpdate;
 use self::endpoints::Endpoints;
 pub(crate) use self::kube_proxy::Configurations;
 use self::kube_proxy::Followed;
@@ -49,6 +52,8 @@ pub(crate) enum Update {
     Configurations(Key, Configurations),
     /// Of what decides on new pods, and of those pods.
     Admission(Box<AdmissionUpdate>),
+    /// Of the objects that the operator writes whole: of this kind, and of this name if the watch is about one alone.
+    Own(OwnKind, Option<&'static str>, Box<Event<DynamicObject>>),
 }
 
 /// What the API server answered to a write.
@@ -57,7 +62,7 @@ pub(crate) enum Answer {
     Service(Box<Service>),
     Node(Box<Node>),
     DaemonSet(Box<DaemonSet>),
-    Admission(Box<AdmissionAnswer>),
+    Own(OwnKind, Box<DynamicObject>),
     /// It is deleted.
     Gone {
         resource: Resource,
@@ -87,6 +92,7 @@ pub(crate) struct Index {
     agent_pods: Reading<Key, cluster::Pod>,
     kube_proxies: BTreeMap<Key, Followed>,
     admission: admission::Readings,
+    own: own::Readings,
     /// What reports share.
     acknowledged: Vec<Arc<cluster::Acknowledgements>>,
 }
@@ -106,6 +112,7 @@ impl Index {
             agent_pods: Reading::new(pending("pods")),
             kube_proxies: BTreeMap::new(),
             admission: admission::Readings::new(readiness),
+            own: own::Readings::new(readiness),
             acknowledged: Vec::new(),
         }
     }
@@ -134,7 +141,8 @@ impl Index {
         let kinds = kinds.into_iter().filter(|(_, whole)| !whole).map(|(name, _)| name.to_owned());
         let proxies = self.kube_proxies.iter().filter(|(_, followed)| !followed.is_whole());
         kinds
-            .chain(self.admission.missing(&self.cluster).map(str::to_owned))
+            .chain(self.admission.missing().map(str::to_owned))
+            .chain(self.own.missing(&self.cluster).map(str::to_owned))
             .chain(proxies.map(|(set, _)| format!("pods and configuration of {set}")))
             .collect()
     }
@@ -186,6 +194,7 @@ impl Index {
                 News::Facts
             }
             Update::Admission(update) => self.admission.take(cluster, *update),
+            Update::Own(kind, name, event) => self.own.take(cluster, kind, name, *event),
         }
     }
 
@@ -211,16 +220,19 @@ impl Index {
                 let Some(fact) = observe::daemon_set(&object) else { return News::Nothing };
                 self.daemon_sets.take_answer(&mut cluster.daemon_sets, daemon_set_key(&object), fact, false)
             }
-            Answer::Admission(answer) => self.admission.take_answer(cluster, &answer),
+            Answer::Own(kind, object) => self.own.take_answer(cluster, kind, &object),
             Answer::Gone { resource: Resource::DaemonSet, key, uid } => {
                 reading::remove(&mut cluster.daemon_sets, &key, |set| set.identity.uid == uid)
             }
             Answer::Gone { resource: Resource::NodeReport, key, uid } => {
                 reading::remove(&mut cluster.reports, &key.name, |report| report.identity.uid == uid)
             }
-            Answer::Gone { resource, key, uid } => {
-                admission::remove(&mut cluster.admission, resource, &key.name, &uid)
+            Answer::Gone { resource: Resource::Own(kind), key, uid } => {
+                let known = cluster.own.entry(kind).or_default();
+                reading::remove(known, &key, |written| written.identity.uid == uid)
             }
+            // Nothing else is ever deleted.
+            Answer::Gone { .. } => News::Nothing,
         }
     }
 
@@ -235,8 +247,8 @@ impl Index {
             Resource::Preserve | Resource::PreserveStatus => {
                 cluster.objects.get(&key.name)?.metadata.resource_version.as_deref()
             }
-            Resource::PodWebhook | Resource::PodPolicy | Resource::PodPolicyBinding => {
-                let written = admission::of(&cluster.admission, resource)?.get(&key.name);
+            Resource::Own(kind) => {
+                let written = cluster.own.get(&kind)?.get(key);
                 written.map(|written| &*written.identity.version)
             }
         }

@@ -9,15 +9,17 @@ use std::collections::BTreeMap;
 use futures_util::stream::{BoxStream, SelectAll};
 use futures_util::{Stream, StreamExt};
 use isp_api::names::{
-    AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, POD_WEBHOOK_CONFIGURATION,
+    AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER,
 };
 use isp_client::{Watched, events, watching};
 use isp_plan::Key;
 use isp_plan::observe::{INJECTED_LABEL, KubeProxySource};
+use isp_plan::own::{Found, OwnKind};
 use isp_runtime::readiness::{Pending, Readiness};
 use k8s_openapi::api::core::v1::Pod;
+use kube::core::DynamicObject;
 use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use tokio::sync::oneshot;
 use tracing::info;
 
@@ -65,8 +67,11 @@ impl Observer {
         updates.push(watch_all((client.clone(), agents), Update::AgentPods));
         let published = config().fields(&format!("metadata.name={OBJECT_WEBHOOK_CONFIGURATION}"));
         updates.push(watch_admission(client.clone(), published, AdmissionUpdate::Published));
-        let webhooks = config().fields(&format!("metadata.name={POD_WEBHOOK_CONFIGURATION}"));
-        updates.push(watch_admission(client.clone(), webhooks, AdmissionUpdate::Webhooks));
+        for kind in OwnKind::ALL {
+            // Those that are found by their label may not be served; `policies` follows them.
+            let Found::ByName(names) = kind.found() else { continue };
+            updates.extend(names.iter().map(|name| watch_own(&client, kind, Some(name))));
+        }
         updates.push(policies::watch(client.clone()));
         Self {
             sidecars: None,
@@ -193,9 +198,19 @@ fn watch_all<K>(
     update: fn(Box<watcher::Event<K>>) -> Update,
 ) -> BoxStream<'static, Update>
 where
-    K: Watched,
+    K: Watched + Resource<DynamicType = ()>,
 {
     events(Api::all(client), config).map(move |event| update(Box::new(event))).boxed()
+}
+
+/// Follows the objects of a kind that the operator writes whole: the one of this name, or those that carry its label.
+fn watch_own(client: &Client, kind: OwnKind, name: Option<&'static str>) -> BoxStream<'static, Update> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
+    let config = match name {
+        Some(name) => config().fields(&format!("metadata.name={name}")),
+        None => config().labels(&format!("{NAME_LABEL}={OPERATOR_FIELD_MANAGER}")),
+    };
+    events(api, config).map(move |event| Update::Own(kind, name, Box::new(event))).boxed()
 }
 
 fn watch_admission<K>(
@@ -204,7 +219,7 @@ fn watch_admission<K>(
     update: fn(watcher::Event<K>) -> AdmissionUpdate,
 ) -> BoxStream<'static, Update>
 where
-    K: Watched,
+    K: Watched + Resource<DynamicType = ()>,
 {
     events(Api::all(client), config).map(move |event| Update::Admission(Box::new(update(event)))).boxed()
 }

@@ -51,6 +51,7 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
         leadership: keeper.leadership(),
         settings: Settings {
             agent_image: arguments.agent_image,
+            agent_pull_secrets: arguments.agent_pull_secrets,
             namespace: arguments.lease.namespace.clone(),
             cleanup: false,
         },

@@ -71,11 +71,49 @@ fn no_right_reaches_secrets_or_lets_anybody_become_more_than_they_are() {
             for resource in ["serviceaccounts/token", "pods/exec", "pods/ephemeralcontainers"] {
                 assert!(!resources.contains(&resource), "{}: {rule}", path.display());
             }
-            for verb in ["bind", "escalate", "impersonate", "deletecollection"] {
+            for verb in ["escalate", "impersonate", "deletecollection"] {
                 assert!(!verbs.contains(&verb), "{}: {rule}", path.display());
+            }
+            // The operator gives the agents' account these roles, and could give no other one that is more than its own.
+            if verbs.contains(&"bind") {
+                let names = words(&rule["resourceNames"]);
+                assert_eq!(
+                    names,
+                    ["sourcepreserve-proxy-agent", "system:node-proxier"],
+                    "{}",
+                    path.display()
+                );
             }
         }
     }
+}
+
+/// Uninstalling would take them from agents that go on running.
+#[test]
+fn the_agents_account_and_its_rights_are_no_part_of_what_is_installed() {
+    let (_, base) = documents()
+        .into_iter()
+        .find(|(path, _)| path.ends_with("manifests/base/kustomization.yaml"))
+        .unwrap();
+    assert!(!words(&base["resources"]).contains(&"../agent"));
+    let agents: BTreeSet<[String; 2]> = documents()
+        .iter()
+        .filter(|(path, _)| path.parent().is_some_and(|parent| parent.ends_with("manifests/agent")))
+        .filter(|(_, document)| document["kind"] != "Kustomization")
+        .map(|(_, document)| name(document))
+        .collect();
+    assert_eq!(agents.len(), 6);
+    let elsewhere = documents()
+        .into_iter()
+        .filter(|(path, _)| !path.parent().is_some_and(|parent| parent.ends_with("manifests/agent")));
+    for (path, document) in elsewhere {
+        assert!(!agents.contains(&name(&document)), "{}", path.display());
+    }
+}
+
+fn name(document: &Value) -> [String; 2] {
+    [&document["kind"], &document["metadata"]["name"]]
+        .map(|word| word.as_str().unwrap_or_default().to_owned())
 }
 
 #[test]

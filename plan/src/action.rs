@@ -13,6 +13,7 @@ use serde_json::Value;
 
 pub use self::write::{Resource, Verb, Write};
 use crate::cluster::{Identity, Key};
+use crate::own::OwnKind;
 use crate::record::{AffinityRecord, Failure, Handover, OriginalLabel, ServiceRecord};
 
 #[cfg(test)]
@@ -113,21 +114,21 @@ pub enum Action {
         /// Which state of the report.
         identity: Identity,
     },
-    /// Creates or updates something that decides on new pods.
-    ApplyAdmission {
+    /// Creates or updates an object that is the operator's as a whole.
+    ApplyOwn {
         /// Of which kind.
-        kind: AdmissionKind,
+        kind: OwnKind,
         /// Its name.
-        name: String,
+        key: Key,
         /// The object, whole.
         object: Box<Value>,
     },
     /// Deletes it.
-    DeleteAdmission {
+    DeleteOwn {
         /// Of which kind.
-        kind: AdmissionKind,
+        kind: OwnKind,
         /// Its name.
-        name: String,
+        key: Key,
         /// Which state of it.
         identity: Identity,
     },
@@ -140,17 +141,6 @@ pub enum Action {
         /// What is said.
         status: Box<IngressSourcePreserveStatus>,
     },
-}
-
-/// What decides on new pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AdmissionKind {
-    /// The configuration by which the webhook is asked.
-    Webhook,
-    /// A MutatingAdmissionPolicy.
-    Policy,
-    /// Its binding.
-    Binding,
 }
 
 /// The fields of a Service that are ours.
@@ -282,16 +272,8 @@ impl Action {
                 }
             }
             Self::Forget { .. } => "forget-node",
-            Self::ApplyAdmission { kind, .. } => match kind {
-                AdmissionKind::Webhook => "apply-pod-webhook",
-                AdmissionKind::Policy => "apply-pod-policy",
-                AdmissionKind::Binding => "bind-pod-policy",
-            },
-            Self::DeleteAdmission { kind, .. } => match kind {
-                AdmissionKind::Webhook => "delete-pod-webhook",
-                AdmissionKind::Policy => "delete-pod-policy",
-                AdmissionKind::Binding => "unbind-pod-policy",
-            },
+            Self::ApplyOwn { kind, .. } => kind.applying(),
+            Self::DeleteOwn { kind, .. } => kind.deleting(),
             Self::Status { .. } => "write-status",
         }
     }
@@ -314,13 +296,9 @@ impl Action {
                 format!("daemonset/{}", crate::observe::key(&daemon_set.metadata))
             }
             Self::Forget { node, .. } => format!("ingresssourcenode/{node}"),
-            Self::ApplyAdmission { kind, name, .. } | Self::DeleteAdmission { kind, name, .. } => {
-                let kind = match kind {
-                    AdmissionKind::Webhook => "mutatingwebhookconfiguration",
-                    AdmissionKind::Policy => "mutatingadmissionpolicy",
-                    AdmissionKind::Binding => "mutatingadmissionpolicybinding",
-                };
-                format!("{kind}/{name}")
+            Self::ApplyOwn { kind, key, .. } | Self::DeleteOwn { kind, key, .. } => {
+                let (kind, namespaced) = (kind.kind().to_lowercase(), !key.namespace.is_empty());
+                if namespaced { format!("{kind}/{key}") } else { format!("{kind}/{}", key.name) }
             }
         }
     }

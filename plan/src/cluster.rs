@@ -12,6 +12,7 @@ use isp_api::view::View;
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use serde_json::Value;
 
+use crate::own::OwnKind;
 use crate::ownership::Owner;
 use crate::record::{AffinityRecord, Failure, Handover, ServiceRecord};
 
@@ -67,6 +68,8 @@ pub struct Cluster {
     pub configurations: BTreeMap<Key, BTreeMap<String, String>>,
     /// What decides on new pods.
     pub admission: Admission,
+    /// The objects that the operator writes whole, or that have the name of one.
+    pub own: BTreeMap<OwnKind, BTreeMap<Key, Written>>,
     /// The labels of namespaces, and pods with a sidecar. Both are known only while an object asks for sidecars.
     pub namespaces: BTreeMap<String, Arc<Labels>>,
     /// See `namespaces`.
@@ -78,23 +81,21 @@ pub struct Cluster {
 pub struct Admission {
     /// The authorities by which the webhook can be trusted, in base64, where it publishes them. None: it is not there.
     pub bundle: Option<String>,
-    /// The configuration by which it is asked about pods, by name.
-    pub webhooks: BTreeMap<String, Written>,
-    /// MutatingAdmissionPolicies, by name: ours at least.
-    pub policies: BTreeMap<String, Written>,
-    /// Their bindings.
-    pub bindings: BTreeMap<String, Written>,
-    /// Whether the API server has such policies.
+    /// Whether the API server has MutatingAdmissionPolicies.
     pub serves_policies: bool,
 }
 
-/// An object of a kind that the operator writes whole.
+/// An object that the operator writes whole, or somebody else's of the same name.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     /// Which state of it this is.
     pub identity: Identity,
-    /// What it says. None: the operator did not make it, whatever its name and labels are.
-    pub content: Option<Value>,
+    /// Whether the operator has applied it.
+    pub ours: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// What it says.
+    pub content: Value,
 }
 
 /// A pod with a sidecar.
@@ -111,6 +112,11 @@ pub struct SidecarPod {
 }
 
 impl Cluster {
+    /// The objects of a kind that the operator writes whole.
+    pub fn own(&self, kind: OwnKind) -> impl Iterator<Item = (&Key, &Written)> {
+        self.own.get(&kind).into_iter().flatten()
+    }
+
     /// How many ready endpoints a Service has, by node.
     pub fn ready_endpoints(&self, service: &Key) -> BTreeMap<&str, u32> {
         let mut ready = BTreeMap::new();

@@ -6,6 +6,7 @@
 //! | [`observe`] | how Kubernetes objects become facts |
 //! | [`record`] | what is written down on objects, so that nothing is lost with a status or a process |
 //! | [`ownership`] | who has declared a field, and who merely happens to own it |
+//! | [`own`] | the kinds of objects that the operator writes whole |
 //! | [`action`] | one kind of action for each kind of write, and the request that carries it out |
 //! | [`waits`] | how long something has lasted, by one clock |
 //! | [`plan`](mod@plan) | all order, all interlocks, all conflict rules |
@@ -18,6 +19,7 @@
 pub mod action;
 pub mod cluster;
 pub mod observe;
+pub mod own;
 pub mod ownership;
 mod placement;
 pub mod plan;

@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Serialize;
+use kube::core::DynamicObject;
 use serde_json::Value;
 
 pub(crate) use self::kube_proxy::{HOME, recognised};
@@ -34,6 +34,7 @@ use crate::cluster::{
     Acknowledged, Acknowledgements, DaemonSet, Identity, Key, LastApplied, Node, Pod, PodRole, Report,
     Service, SidecarPod, Taint, Written,
 };
+use crate::own::content;
 use crate::ownership::{last_applied, owners};
 
 #[cfg(test)]
@@ -294,13 +295,17 @@ pub fn configuration(object: &ConfigMap) -> BTreeMap<String, String> {
     files.filter_map(|(file, text)| Some((file.clone(), kubeconfig(text)?))).collect()
 }
 
-/// Something of a kind that the operator writes whole: what it says, if the operator applied it.
-pub fn written(metadata: &ObjectMeta, content: &impl Serialize) -> Written {
-    let made = owners(metadata.managed_fields.as_ref(), &["-"])
-        .iter()
-        .any(|owner| owner.is_us() && owner.labels.contains(NAME_LABEL));
-    let content = made.then(|| serde_json::to_value(content).unwrap_or_default());
-    Written { identity: identity(metadata), content }
+/// An object that the operator writes whole.
+pub fn written(object: &DynamicObject) -> Written {
+    let metadata = &object.metadata;
+    Written {
+        identity: identity(metadata),
+        ours: owners(metadata.managed_fields.as_ref(), &["-"])
+            .iter()
+            .any(|owner| owner.is_us() && owner.labels.contains(NAME_LABEL)),
+        deleting: metadata.deletion_timestamp.is_some(),
+        content: content(object.data.clone()),
+    }
 }
 
 /// The authorities by which the webhook can be trusted, in base64.

@@ -6,6 +6,7 @@
 //! | `ingress` | which nodes show an object's Services in full, so that the last way in is never closed |
 //! | `checks` | step 1: what keeps an object from being begun |
 //! | `kube_proxy` | which DaemonSet is the cluster's kube-proxy, and what keeps it off nodes with an agent |
+//! | `accounts` | the agents' account and its rights |
 //! | `pools` | the agents' DaemonSets |
 //! | `rollout` | step 2: which node goes over to the agent, or back, and when |
 //! | `services` | steps 3 to 5 and the way back: the label and the policy of each Service |
@@ -14,6 +15,7 @@
 //!
 //! The interlocks, each in one place
 //! - nothing is changed for an object that is not held by its finalizer: `Object::may_begin`, `Object::held`
+//! - no DaemonSet of agents is made before their account and its rights are there, and those go after the last agent: `accounts`, `Pools::plan`
 //! - no node goes over before kube-proxy is kept off nodes with an agent, the DaemonSet of the revision is there, and the revision's images are
 //!   on the node: `rollout`
 //! - no node that is the last to serve a Service is handed over, and none hides it: `ingress`
@@ -22,6 +24,7 @@
 //! - no agent is taken away while a Service of an object that needs it is still changed: `Scene::needs_agent`
 //! - the finalizer goes last: `finish`
 
+mod accounts;
 mod checks;
 mod ingress;
 mod kube_proxy;
@@ -51,6 +54,8 @@ mod tests;
 pub struct Settings {
     /// The image of the agents. Not looked at when everything is put back.
     pub agent_image: String,
+    /// The Secrets by which it is pulled, in kube-proxy's namespace.
+    pub agent_pull_secrets: Vec<String>,
     /// The namespace of the operator and of the webhook.
     pub namespace: String,
     /// Whether everything is to be put back, as if every object were being deleted with `deletionPolicy: Restore`.
@@ -134,7 +139,8 @@ fn finalizers(scene: &Scene<'_>, pools: &Pools<'_>, rollout: &Rollout<'_>, plan:
             Some(Going::Restore) => {
                 let left = !object.touched.is_empty()
                     || rollout.on_the_way_back()
-                    || (scene.nobody_needs_agents() && pools::anything_left(scene))
+                    || (scene.nobody_needs_agents()
+                        && (pools::anything_left(scene) || accounts::anything_left(scene)))
                     || sidecars::anything_left(scene, object);
                 if left {
                     continue;

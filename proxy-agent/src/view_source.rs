@@ -17,10 +17,13 @@ use tracing::{info, warn};
 use crate::metrics::Metrics;
 use crate::state::State;
 
+/// How long a watch lasts. A connection that is dead without a word is noticed soon after, and so is a right that was taken away.
+const WATCH_SECONDS: u32 = 60;
+
 /// Follows the API and publishes views, for ever.
 pub(crate) async fn follow(client: Client, node: String, state: Arc<State>, metrics: Arc<Metrics>) {
-    let everything = watcher::Config::default();
-    let own = watcher::Config::default().fields(&format!("metadata.name={node}"));
+    let everything = watcher::Config::default().timeout(WATCH_SECONDS);
+    let own = watcher::Config::default().timeout(WATCH_SECONDS).fields(&format!("metadata.name={node}"));
     let mut objects = Box::pin(events(Api::<IngressSourcePreserve>::all(client.clone()), everything));
     let mut nodes = Box::pin(events(Api::<Node>::all(client), own));
     let (mut all_objects, mut all_nodes) = (Collected::default(), Collected::default());

@@ -113,7 +113,7 @@ fn left_to_do(cluster: Cluster, settings: &Settings, now: Timestamp) -> BTreeSet
     let mut actions = BTreeSet::new();
     // Should it not come to rest, neither does what is told.
     let _ = simulation.settle(|_, _, action| {
-        actions.insert(action.to_string());
+        actions.insert(without_revision(&action.to_string()).to_owned());
     });
     actions
 }
@@ -133,7 +133,7 @@ fn note(
     let target = action.target();
     let target = target.split_once('/').map_or(target.as_str(), |(_, name)| name);
     let target = without_revision(target).to_owned();
-    let anyway = left_to_do.contains(&action.to_string());
+    let anyway = left_to_do.contains(without_revision(&action.to_string()));
     let equal = |group: &&mut Group| group.kind == kind && group.effect == effect && group.anyway == anyway;
     match groups.iter_mut().find(equal) {
         Some(group) => group.targets.push(target),

@@ -5,16 +5,13 @@ use std::sync::Arc;
 
 use isp_api::names::{
     AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER,
-    POD_WEBHOOK_CONFIGURATION,
 };
 use isp_api::sidecar::policy::API_VERSION;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::cluster::Admission;
+use isp_plan::own::{Found, OwnKind};
 use isp_plan::{Cluster, Key, observe};
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
-    ValidatingWebhookConfiguration,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -67,6 +64,7 @@ pub(super) async fn read(
     endpoints(connection, &mut cluster).await?;
     pods(connection, &mut cluster).await?;
     cluster.admission = admission(connection).await?;
+    own(connection, &mut cluster).await?;
     if cluster.objects.values().any(|object| !object.spec.sidecars.is_empty()) {
         sidecars(connection, &mut cluster).await?;
     }
@@ -127,37 +125,43 @@ async fn pods(connection: &Connection, cluster: &mut Cluster) -> Result<(), Comm
     Ok(())
 }
 
-/// What decides on new pods.
+/// What the decision on new pods rests on.
 async fn admission(connection: &Connection) -> Result<Admission, CommandError> {
     let mut found = Admission::default();
-    let named = |name: &str| ListParams::default().fields(&format!("metadata.name={name}"));
     let published = named(OBJECT_WEBHOOK_CONFIGURATION);
     read::each(connection, api(connection), published, |object: ValidatingWebhookConfiguration| {
         found.bundle = observe::bundle(&object);
     })
     .await?;
-    let webhooks = named(POD_WEBHOOK_CONFIGURATION);
-    read::each(connection, api(connection), webhooks, |object: MutatingWebhookConfiguration| {
-        let written = observe::written(&object.metadata, &object.webhooks);
-        found.webhooks.insert(object.name_any(), written);
-    })
-    .await?;
     let kinds = connection.client.list_api_group_resources(API_VERSION).await;
     let kinds = kinds.map_err(|error| connection.problem("list", API_VERSION, error))?;
     found.serves_policies = kinds.resources.iter().any(|kind| kind.name == "mutatingadmissionpolicies");
-    if !found.serves_policies {
-        return Ok(found);
-    }
-    let ours = || ListParams::default().labels(&format!("{NAME_LABEL}={OPERATOR_FIELD_MANAGER}"));
-    read::each(connection, api(connection), ours(), |object: MutatingAdmissionPolicy| {
-        found.policies.insert(object.name_any(), observe::written(&object.metadata, &object.spec));
-    })
-    .await?;
-    read::each(connection, api(connection), ours(), |object: MutatingAdmissionPolicyBinding| {
-        found.bindings.insert(object.name_any(), observe::written(&object.metadata, &object.spec));
-    })
-    .await?;
     Ok(found)
+}
+
+/// The objects that the operator writes whole.
+async fn own(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
+    for kind in OwnKind::ALL {
+        let lists = match kind.found() {
+            Found::ByName(names) => names.iter().map(|name| named(name)).collect(),
+            Found::ByLabel if !cluster.admission.serves_policies => Vec::new(),
+            Found::ByLabel => {
+                vec![ListParams::default().labels(&format!("{NAME_LABEL}={OPERATOR_FIELD_MANAGER}"))]
+            }
+        };
+        let known = cluster.own.entry(kind).or_default();
+        for list in lists {
+            read::each_of(connection, &kind.resource(), list, |object| {
+                known.insert(observe::key(&object.metadata), observe::written(&object));
+            })
+            .await?;
+        }
+    }
+    Ok(())
+}
+
+fn named(name: &str) -> ListParams {
+    ListParams::default().fields(&format!("metadata.name={name}"))
 }
 
 /// The labels of namespaces, and pods with a sidecar.

@@ -139,9 +139,13 @@ async fn a_plan_is_told_step_by_step_and_nothing_is_written() {
         "\
 a-plan would be created
   1  hold-object a-plan
-  2  apply-pool kube-system/proxy-agent-default: image agent:1
+  2  apply-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent
+     bind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent
+     apply-agent-policy sourcepreserve-agent-own-node
+     bind-agent-policy sourcepreserve-agent-own-node
+  3  apply-pool kube-system/proxy-agent-default: image agent:1
      apply-images kube-system/proxy-agent-images-default: image agent:1
-  3  keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
+     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
   4  pull-images work-1
   5  hand-over-node work-1: to the agent of pool default
   6  handed-over-node work-1
@@ -243,6 +247,9 @@ fn rights() -> Value {
         "mutatingadmissionpolicies",
         "mutatingadmissionpolicybindings",
     ];
+    let own_node = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"];
+    let named = |group: &str, resources: &[&str], names: &[&str]| json!({"apiGroups": [group], "resources": resources, "resourceNames": names, "verbs": ["list"]});
+    let agents = ["sourcepreserve-proxy-agent", "sourcepreserve-node-proxier"];
     json!([
         rule("sourcepreserve.io", &["ingresssourcepreserves"], &["list"]),
         rule("sourcepreserve.io", &["ingresssourcenodes"], &["list", "get"]),
@@ -252,6 +259,10 @@ fn rights() -> Value {
         rule("apps", &["daemonsets"], &["list"]),
         rule("discovery.k8s.io", &["endpointslices"], &["list"]),
         rule("admissionregistration.k8s.io", &policies, &["list"]),
+        named("", &["serviceaccounts"], &["proxy-agent"]),
+        named("rbac.authorization.k8s.io", &["clusterroles"], &agents[..1]),
+        named("rbac.authorization.k8s.io", &["clusterrolebindings"], &agents),
+        named("admissionregistration.k8s.io", &own_node, &["sourcepreserve-agent-own-node"]),
     ])
 }
 

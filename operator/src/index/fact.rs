@@ -146,8 +146,9 @@ impl Fact for Written {
     }
 
     fn news_after(&self, before: &Self) -> News {
-        let Self { identity, content } = self;
-        judge_identity(identity, &before.identity, *content == before.content)
+        let Self { identity, ours, deleting, content } = self;
+        let same = *ours == before.ours && *deleting == before.deleting && *content == before.content;
+        judge_identity(identity, &before.identity, same)
     }
 }
 

@@ -1,4 +1,5 @@
 use isp_plan::cluster::Identity;
+use isp_plan::own::Found;
 use kube::runtime::watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
 use serde_json::{Value, json};
 
@@ -117,7 +118,14 @@ fn it_is_whole_when_every_kind_was_read_and_so_says_the_readiness() {
         (Update::DaemonSets(Box::new(InitDone)), "daemonsets"),
         (Update::AgentPods(Box::new(InitDone)), "pods"),
         (admission(AdmissionUpdate::Published(InitDone)), "validatingwebhookconfigurations"),
-        (admission(AdmissionUpdate::Webhooks(InitDone)), "mutatingwebhookconfigurations"),
+        (own(OwnKind::PodWebhook, "0-sourcepreserve.io"), "mutatingwebhookconfigurations"),
+        (own(OwnKind::Account, "proxy-agent"), "serviceaccounts"),
+        (own(OwnKind::Role, "sourcepreserve-proxy-agent"), "clusterroles"),
+        (own(OwnKind::AgentPolicy, "sourcepreserve-agent-own-node"), "validatingadmissionpolicies"),
+        (
+            own(OwnKind::AgentPolicyBinding, "sourcepreserve-agent-own-node"),
+            "validatingadmissionpolicybindings",
+        ),
     ];
     for (update, name) in done {
         assert!(!index.is_whole(), "{name}");
@@ -125,14 +133,53 @@ fn it_is_whole_when_every_kind_was_read_and_so_says_the_readiness() {
         index.take(update);
         assert!(!readiness.pending().contains(&name), "{name}");
     }
+    for name in ["sourcepreserve-proxy-agent", "sourcepreserve-node-proxier"] {
+        assert!(index.missing().contains(&"clusterrolebindings".to_owned()), "{name}");
+        index.take(own(OwnKind::RoleBinding, name));
+    }
+    assert!(!index.missing().contains(&"clusterrolebindings".to_owned()));
     assert!(!index.is_whole(), "there may be policies");
     index.take(admission(AdmissionUpdate::PoliciesServed(false)));
     assert!(index.is_whole());
     index.take(admission(AdmissionUpdate::PoliciesServed(true)));
     assert_eq!(index.missing(), ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"]);
-    index.take(admission(AdmissionUpdate::Policies(InitDone)));
-    index.take(admission(AdmissionUpdate::Bindings(InitDone)));
+    index.take(Update::Own(OwnKind::PodPolicy, None, Box::new(InitDone)));
+    index.take(Update::Own(OwnKind::PodPolicyBinding, None, Box::new(InitDone)));
     assert!(index.is_whole());
+}
+
+fn own(kind: OwnKind, name: &'static str) -> Update {
+    Update::Own(kind, Some(name), Box::new(InitDone))
+}
+
+/// Everything that the operator writes whole and finds by its name, read and not there.
+fn nothing_of_ours() -> impl Iterator<Item = Update> {
+    OwnKind::ALL.into_iter().flat_map(|kind| match kind.found() {
+        Found::ByName(names) => names.iter().map(|name| own(kind, name)).collect(),
+        Found::ByLabel => Vec::new(),
+    })
+}
+
+#[test]
+fn one_name_that_is_read_anew_leaves_the_other_of_its_kind_alone() {
+    let mut index = index();
+    let binding = |name: &str| {
+        let object = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
+        });
+        serde_json::from_value(object).unwrap()
+    };
+    let names = ["sourcepreserve-proxy-agent", "sourcepreserve-node-proxier"];
+    for name in names {
+        let told = |event| Update::Own(OwnKind::RoleBinding, Some(name), Box::new(event));
+        index.take(told(InitApply(binding(name))));
+        index.take(told(InitDone));
+    }
+    assert_eq!(index.cluster().own(OwnKind::RoleBinding).count(), 2);
+    index.take(own(OwnKind::RoleBinding, names[0]));
+    let left: Vec<_> = index.cluster().own(OwnKind::RoleBinding).map(|(key, _)| key.name.as_str()).collect();
+    assert_eq!(left, ["sourcepreserve-node-proxier"]);
 }
 
 fn admission(update: AdmissionUpdate) -> Update {
@@ -174,9 +221,11 @@ fn a_kube_proxy_has_to_be_read_with_its_pods_and_its_configuration() {
         Update::DaemonSets(Box::new(InitDone)),
         Update::AgentPods(Box::new(InitDone)),
         admission(AdmissionUpdate::Published(InitDone)),
-        admission(AdmissionUpdate::Webhooks(InitDone)),
         admission(AdmissionUpdate::PoliciesServed(false)),
-    ] {
+    ]
+    .into_iter()
+    .chain(nothing_of_ours())
+    {
         index.take(update);
     }
     let set = Key::new("kube-system", "kube-proxy");

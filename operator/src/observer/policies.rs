@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
-use isp_api::names::{NAME_LABEL, OPERATOR_FIELD_MANAGER};
 use isp_api::sidecar::policy::API_VERSION;
-use isp_client::{events, plain};
-use kube::{Api, Client};
+use isp_client::plain;
+use isp_plan::own::OwnKind;
+use kube::Client;
 use tracing::{debug, info, warn};
 
-use super::config;
+use super::watch_own;
 use crate::index::{AdmissionUpdate, Update};
 
 /// When to ask again: an API server without them is upgraded some day.
@@ -25,16 +25,14 @@ pub(super) fn watch(client: Client) -> BoxStream<'static, Update> {
     });
     asked
         .flat_map(move |served| {
-            let told = stream::once(async move { AdmissionUpdate::PoliciesServed(served) }).boxed();
+            let told = AdmissionUpdate::PoliciesServed(served);
+            let told = stream::once(async { Update::Admission(Box::new(told)) }).boxed();
             if !served {
                 return told;
             }
-            let ours = || config().labels(&format!("{NAME_LABEL}={OPERATOR_FIELD_MANAGER}"));
-            let policies = events(Api::all(client.clone()), ours()).map(AdmissionUpdate::Policies);
-            let bindings = events(Api::all(client.clone()), ours()).map(AdmissionUpdate::Bindings);
-            told.chain(stream::select(policies, bindings)).boxed()
+            let follow = |kind| watch_own(&client, kind, None);
+            told.chain(stream::select(follow(OwnKind::PodPolicy), follow(OwnKind::PodPolicyBinding))).boxed()
         })
-        .map(|update| Update::Admission(Box::new(update)))
         .boxed()
 }
 

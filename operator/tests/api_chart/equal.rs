@@ -84,7 +84,7 @@ fn are_equal(overlay: &str, values: &[&str]) {
         compare(&format!("{name:?}"), &by_chart[name], object, &mut differences);
     }
     assert!(differences.is_empty(), "chart and kustomize differ:\n{}", differences.join("\n"));
-    assert!(by_chart.len() > 20, "only {} objects were compared", by_chart.len());
+    assert!(by_chart.len() >= 20, "only {} objects were compared", by_chart.len());
 }
 
 #[test]

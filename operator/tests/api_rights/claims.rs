@@ -24,6 +24,10 @@ const MAY: &[((&str, &str), &[Right])] = &[
             ("create", "mutatingwebhookconfigurations.admissionregistration.k8s.io", EVERYWHERE),
             ("create", "mutatingadmissionpolicies.admissionregistration.k8s.io", EVERYWHERE),
             ("list", "pods", "default"),
+            ("create", "clusterrolebindings.rbac.authorization.k8s.io", EVERYWHERE),
+            ("bind", "clusterroles.rbac.authorization.k8s.io/system:node-proxier", EVERYWHERE),
+            ("create", "validatingadmissionpolicies.admissionregistration.k8s.io", EVERYWHERE),
+            ("create", "serviceaccounts", PROXIES),
         ],
     ),
     (
@@ -68,11 +72,16 @@ const MAY_NOT: &[((&str, &str), &[Right])] = &[
                 EVERYWHERE,
             ),
             ("get", "configmaps", "default"),
+            ("bind", "clusterroles.rbac.authorization.k8s.io/cluster-admin", EVERYWHERE),
+            ("patch", "clusterrolebindings.rbac.authorization.k8s.io/cluster-admin", EVERYWHERE),
+            ("create", "serviceaccounts", SYSTEM),
+            ("delete", "serviceaccounts/another", PROXIES),
         ],
     ),
     (
         WEBHOOK,
         &[
+            ("create", "clusterrolebindings.rbac.authorization.k8s.io", EVERYWHERE),
             ("create", "validatingwebhookconfigurations.admissionregistration.k8s.io", EVERYWHERE),
             ("patch", "validatingwebhookconfigurations.admissionregistration.k8s.io/another", EVERYWHERE),
             (
@@ -93,6 +102,7 @@ const MAY_NOT: &[((&str, &str), &[Right])] = &[
         &[
             ("patch", "ingresssourcepreserves.sourcepreserve.io", EVERYWHERE),
             ("delete", "ingresssourcenodes.sourcepreserve.io", EVERYWHERE),
+            ("create", "clusterrolebindings.rbac.authorization.k8s.io", EVERYWHERE),
             ("patch", "services", "default"),
             ("patch", "nodes", EVERYWHERE),
             ("list", "pods", "default"),
@@ -114,7 +124,6 @@ const NOBODY_MAY: &[Right] = &[
     ("patch", "deployments.apps", SYSTEM),
     ("create", "jobs.batch", SYSTEM),
     ("create", "rolebindings.rbac.authorization.k8s.io", SYSTEM),
-    ("create", "clusterrolebindings.rbac.authorization.k8s.io", EVERYWHERE),
     ("patch", "clusterroles.rbac.authorization.k8s.io", EVERYWHERE),
     ("escalate", "clusterroles.rbac.authorization.k8s.io", EVERYWHERE),
     ("bind", "clusterroles.rbac.authorization.k8s.io", EVERYWHERE),
@@ -157,6 +166,7 @@ async fn each_account_can_be_misused_as_the_docs_say_and_no_further() {
         }
     }
     the_operator_runs_anything_beside_kube_proxy(&Thief::of(&cluster, OPERATOR).await).await;
+    the_operator_gives_nobody_more_than_it_has(&Thief::of(&cluster, OPERATOR).await).await;
     the_webhook_changes_its_ca_bundle_and_no_other_field(&Thief::of(&cluster, WEBHOOK).await).await;
 }
 
@@ -183,6 +193,32 @@ async fn the_operator_runs_anything_beside_kube_proxy(thief: &Thief<'_>) {
     let create = ["create", "--dry-run=server", "-f", "-"];
     thief.succeeds(&create, &set(PROXIES)).await;
     thief.is_refused(&create, &set(SYSTEM), "Forbidden").await;
+}
+
+async fn the_operator_gives_nobody_more_than_it_has(thief: &Thief<'_>) {
+    let group = "rbac.authorization.k8s.io";
+    let binding = |role: &str| {
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "a"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": "default"}],
+        })
+    };
+    let create = ["create", "--dry-run=server", "-f", "-"];
+    for role in ["sourcepreserve-proxy-agent", "system:node-proxier"] {
+        thief.succeeds(&create, &binding(role)).await;
+    }
+    for role in ["cluster-admin", "edit", "system:node"] {
+        thief
+            .is_refused(&create, &binding(role), "attempting to grant RBAC permissions not currently held")
+            .await;
+    }
+    let role = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "sourcepreserve-proxy-agent"},
+        "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
+    });
+    let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-"];
+    thief.is_refused(&apply, &role, "attempting to grant RBAC permissions not currently held").await;
 }
 
 /// RBAC knows no fields, so an admission policy looks at them. The API server takes a moment to know it.

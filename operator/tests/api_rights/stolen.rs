@@ -11,12 +11,14 @@ pub(crate) const OPERATOR: (&str, &str) = (SYSTEM, "sourcepreserve-operator");
 pub(crate) const WEBHOOK: (&str, &str) = (SYSTEM, "sourcepreserve-webhook");
 pub(crate) const AGENT: (&str, &str) = ("kube-system", "proxy-agent");
 
-/// Installs everything as users do.
+/// Installs everything as users do, and the agents' account, which the operator makes.
 pub(crate) async fn install(cluster: &ControlPlane) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let overlay = root.join("manifests/overlays/default").display().to_string();
-    let output = cluster.kubectl(&["apply", "--server-side", "-k", &overlay]).await.unwrap();
-    assert!(output.success, "{output:?}");
+    for part in ["overlays/default", "agent"] {
+        let part = root.join("manifests").join(part).display().to_string();
+        let output = cluster.kubectl(&["apply", "--server-side", "-k", &part]).await.unwrap();
+        assert!(output.success, "{output:?}");
+    }
 }
 
 /// Somebody who has a token of an account, and nothing else.

@@ -51,11 +51,9 @@ impl Cluster {
         let control_plane = ControlPlane::start().await.unwrap();
         let client = control_plane.client().unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        for part in ["crds", "manifests/agent"] {
-            let path = root.join(part).display().to_string();
-            let output = control_plane.kubectl(&["apply", "--server-side", "-f", &path]).await.unwrap();
-            assert!(output.success, "{output:?}");
-        }
+        let definitions = root.join("crds").display().to_string();
+        let output = control_plane.kubectl(&["apply", "--server-side", "-f", &definitions]).await.unwrap();
+        assert!(output.success, "{output:?}");
         control_plane.simulate_nodes().await.unwrap();
         Self { operator: None, control_plane, client }
     }

@@ -16,12 +16,14 @@ mod process;
 mod rights;
 mod snapshot;
 mod traffic;
+mod uninstall;
 
 use std::time::{Duration, Instant};
 
 use harness::{AGENT_IMAGE, OBJECT, OPERATOR, SYSTEM, Scenario, eventually, sample};
 use isp_api::preserve::Phase;
 use nix::sys::signal::Signal;
+use rights::Rights;
 use snapshot::Snapshot;
 use traffic::Traffic;
 
@@ -52,6 +54,8 @@ async fn what_a_cluster_goes_through_with_the_operator() {
     addresses::arrive(&scenario).await;
     an_endpoint_comes_and_goes(&scenario).await;
     admission::follows_the_entries(&scenario).await;
+    let agents = rights::user("kube-system", "proxy-agent");
+    let rights = Rights::take(&scenario.lab, &[rights::user(SYSTEM, OPERATOR), agents]).await;
     operator.signal(Signal::SIGTERM);
     assert!(operator.end().await.success(), "{}", operator.complained());
 
@@ -61,8 +65,7 @@ async fn what_a_cluster_goes_through_with_the_operator() {
     assert!(printed.contains(&format!("let-object-go ingresssourcepreserve/{OBJECT}")), "{printed}");
     before.expect_again(&scenario.lab).await;
 
-    let accounts = [rights::user(SYSTEM, OPERATOR), rights::user("kube-system", "proxy-agent")];
-    rights::expect_enough_and_not_more(&scenario.lab, &accounts).await;
+    rights.expect_enough_and_not_more(&scenario.lab);
 }
 
 async fn on_and_off_without_a_failed_request(scenario: &Scenario) {

@@ -33,6 +33,16 @@ impl fmt::Display for Grant {
 }
 
 impl Grant {
+    /// Whether it allows to give somebody a role or a right, for which there is no request of its own: the operator binds the agents' roles, and
+    /// can put into their role only rights that it has.
+    fn is_given_by(&self, given: &Given) -> bool {
+        let Self { verb, group, resource, name, .. } = self;
+        match name {
+            Some(name) if verb == "bind" => given.roles.contains(name),
+            _ => given.rights.contains(&(verb.clone(), group.clone(), resource.clone())),
+        }
+    }
+
     /// Whether a request needed it.
     fn is_used_by(&self, request: &Request) -> bool {
         // A server-side apply that creates is a patch by its verb, and needs both.
@@ -47,19 +57,58 @@ impl Grant {
     }
 }
 
-/// Everything that was granted was used, and nothing was denied.
-pub(crate) async fn expect_enough_and_not_more(lab: &Lab, accounts: &[String]) {
-    let requests = lab.audit().unwrap();
-    let denied = requests.iter().filter(|request| request.code == 403 && accounts.contains(&request.user));
-    let denied: BTreeSet<_> = denied.collect();
-    assert!(denied.is_empty(), "denied: {denied:#?}");
-    let grants = grants(lab, accounts).await;
-    let used = |grant: &&Grant| requests.iter().any(|request| grant.is_used_by(request));
-    let (used, unused): (Vec<_>, Vec<_>) = grants.iter().partition(used);
-    println!("rights: {} granted, {} used, in {} requests", grants.len(), used.len(), requests.len());
-    assert!(unused.is_empty(), "granted, but not used:\n{}", lines(&unused));
-    for account in accounts {
-        assert!(used.iter().any(|grant| grant.user == *account), "nothing is granted to {account}");
+/// What the first account gives to the others.
+#[derive(Default)]
+struct Given {
+    /// The roles that it binds.
+    roles: BTreeSet<String>,
+    /// The verbs, groups and resources of the agents' own role.
+    rights: BTreeSet<(String, String, String)>,
+}
+
+/// The rights of some accounts at one time.
+pub(crate) struct Rights {
+    accounts: Vec<String>,
+    grants: BTreeSet<Grant>,
+    given: Given,
+}
+
+impl Rights {
+    /// Those of now. The first account may give rights to the others: the operator does so to the agents, whose rights are gone with the last agent.
+    pub(crate) async fn take(lab: &Lab, accounts: &[String]) -> Self {
+        let grants = grants(lab, accounts).await;
+        let bindings: Api<ClusterRoleBinding> = Api::all(lab.client());
+        let bindings = bindings.list(&ListParams::default()).await.unwrap();
+        let receivers = &accounts[1..];
+        let of_receivers = bindings
+            .into_iter()
+            .filter(|binding| users(binding.subjects.clone(), receivers).next().is_some());
+        let of_roles = grants.iter().filter(|grant| receivers.contains(&grant.user));
+        let rights = of_roles.map(|grant| (grant.verb.clone(), grant.group.clone(), grant.resource.clone()));
+        let given = Given {
+            roles: of_receivers.map(|binding| binding.role_ref.name).collect(),
+            rights: rights.collect(),
+        };
+        Self { accounts: accounts.to_vec(), grants, given }
+    }
+
+    /// Everything that was granted was used, and nothing was denied.
+    pub(crate) fn expect_enough_and_not_more(&self, lab: &Lab) {
+        let Self { accounts, grants, given } = self;
+        let requests = lab.audit().unwrap();
+        let denied =
+            requests.iter().filter(|request| request.code == 403 && accounts.contains(&request.user));
+        let denied: BTreeSet<_> = denied.collect();
+        assert!(denied.is_empty(), "denied: {denied:#?}");
+        let is_given = |grant: &Grant| grant.user == accounts[0] && grant.is_given_by(given);
+        let used =
+            |grant: &&Grant| requests.iter().any(|request| grant.is_used_by(request)) || is_given(grant);
+        let (used, unused): (Vec<_>, Vec<_>) = grants.iter().partition(used);
+        println!("rights: {} granted, {} used, in {} requests", grants.len(), used.len(), requests.len());
+        assert!(unused.is_empty(), "granted, but not used:\n{}", lines(&unused));
+        for account in accounts {
+            assert!(used.iter().any(|grant| grant.user == *account), "nothing is granted to {account}");
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Action, AdmissionKind, NodeShape, Returned, Shape};
+use super::{Action, NodeShape, Returned, Shape};
 use crate::cluster::{Identity, Key};
+use crate::own::OwnKind;
 
 /// A kind of object that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,22 +27,8 @@ pub enum Resource {
     PreserveStatus,
     /// IngressSourceNodes.
     NodeReport,
-    /// MutatingWebhookConfigurations.
-    PodWebhook,
-    /// MutatingAdmissionPolicies.
-    PodPolicy,
-    /// MutatingAdmissionPolicyBindings.
-    PodPolicyBinding,
-}
-
-impl From<AdmissionKind> for Resource {
-    fn from(kind: AdmissionKind) -> Self {
-        match kind {
-            AdmissionKind::Webhook => Self::PodWebhook,
-            AdmissionKind::Policy => Self::PodPolicy,
-            AdmissionKind::Binding => Self::PodPolicyBinding,
-        }
-    }
+    /// An object that is the operator's as a whole.
+    Own(OwnKind),
 }
 
 /// How it is written.
@@ -127,12 +114,8 @@ impl Action {
             Self::DeletePool { daemon_set, identity } => {
                 namespaced(Resource::DaemonSet, daemon_set, Verb::Delete, precondition(identity))
             }
-            Self::ApplyAdmission { kind, name, object } => {
-                cluster_wide((*kind).into(), name, Value::clone(object))
-            }
-            Self::DeleteAdmission { kind, name, identity } => {
-                Write { verb: Verb::Delete, ..cluster_wide((*kind).into(), name, precondition(identity)) }
-            }
+            Self::ApplyOwn { kind, key, object } => own(*kind, key, US, Value::clone(object)),
+            Self::DeleteOwn { kind, key, identity } => own(*kind, key, Verb::Delete, precondition(identity)),
             Self::Forget { node, identity } => Write {
                 verb: Verb::Delete,
                 ..cluster_wide(Resource::NodeReport, node, precondition(identity))
@@ -143,6 +126,11 @@ impl Action {
 
 fn namespaced(resource: Resource, key: &Key, verb: Verb, body: Value) -> Write {
     Write { resource, namespace: Some(key.namespace.clone()), name: key.name.clone(), verb, body }
+}
+
+fn own(kind: OwnKind, key: &Key, verb: Verb, body: Value) -> Write {
+    let namespace = (!key.namespace.is_empty()).then(|| key.namespace.clone());
+    Write { resource: Resource::Own(kind), namespace, name: key.name.clone(), verb, body }
 }
 
 fn cluster_wide(resource: Resource, name: &str, body: Value) -> Write {

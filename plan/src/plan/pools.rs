@@ -5,22 +5,24 @@ mod made;
 
 use std::collections::BTreeMap;
 
-use isp_api::names::{AGENT_POOL_LABEL, KUBE_PROXY_ANNOTATION, RETAINED_ANNOTATION};
+use isp_api::names::{ACCOUNT_ANNOTATION, AGENT_POOL_LABEL, KUBE_PROXY_ANNOTATION, RETAINED_ANNOTATION};
 use isp_api::preserve::{KubeProxyRef, Rollout as Settings};
 use kube::core::{Selector, SelectorExt};
 
 pub(super) use self::made::{Made, covers};
 use super::Plan;
+use super::accounts::{self, Accounts};
 use super::kube_proxy::{self, Problem};
 use super::scene::{Going, Object, Scene};
 use crate::action::Action;
 use crate::cluster::{DaemonSet, Key, PodRole};
-use crate::observe::role;
+use crate::observe::{kube_proxy as find_kube_proxy, role};
 
 pub(super) struct Pools<'a> {
     /// For each node, the pool that it should be in.
     pub(super) assigned: Vec<Option<&'a str>>,
-    pub(super) pools: BTreeMap<&'a str, Pool<'a>>,
+    pub(super) by_name: BTreeMap<&'a str, Pool<'a>>,
+    accounts: Accounts,
 }
 
 pub(super) struct Pool<'a> {
@@ -32,6 +34,8 @@ pub(super) struct Pool<'a> {
     pub(super) begun: bool,
     /// The cluster's kube-proxy and the DaemonSets that are made from it.
     pub(super) made: Result<Made<'a>, Problem>,
+    /// Whether its agents have an account with the rights that they need, once something may be begun.
+    pub(super) account: Result<(), accounts::Problem>,
 }
 
 impl Pool<'_> {
@@ -57,21 +61,34 @@ impl<'a> Pools<'a> {
                 nodes.push(node);
             }
         }
+        let begun = |members: &[usize]| members.iter().any(|node| may_begin(scene, *node));
+        let soon = members.iter().filter_map(|(name, (lead, members))| {
+            let kube_proxy = source(scene, name, *lead).kube_proxy;
+            let (kube_proxy, _) = find_kube_proxy(&scene.cluster.daemon_sets, kube_proxy.as_ref()).ok()?;
+            (begun(members) || has_nodes(scene, name, None)).then(|| kube_proxy.namespace.clone())
+        });
+        let accounts = Accounts::new(scene, soon);
         let pools = members
             .into_iter()
             .map(|(name, (lead, members))| {
-                let begun = members.iter().any(|node| may_begin(scene, *node));
-                let made = made::make(scene, name, source(scene, name, lead), &members);
-                (name, Pool { members, lead, begun, made })
+                let begun = begun(&members);
+                let made = made::make(scene, &accounts, name, source(scene, name, lead), &members);
+                let account = match &made {
+                    Ok(made) => accounts.check(&made.kube_proxy.0.namespace),
+                    Err(_) => Ok(()),
+                };
+                (name, Pool { members, lead, begun, made, account })
             })
             .collect();
-        Self { assigned: assigned.into_iter().map(|pool| pool.map(|(name, _)| name)).collect(), pools }
+        let assigned = assigned.into_iter().map(|pool| pool.map(|(name, _)| name)).collect();
+        Self { assigned, by_name: pools, accounts }
     }
 
-    /// Creates, updates and deletes the pools' DaemonSets.
+    /// Creates, updates and deletes the pools' DaemonSets, and the account of their agents.
     pub(super) fn plan(&self, scene: &Scene<'a>, plan: &mut Plan) {
-        for (name, pool) in &self.pools {
-            let Ok(made) = &pool.made else { continue };
+        self.accounts.plan(scene, plan);
+        for (name, pool) in &self.by_name {
+            let (Ok(made), Ok(())) = (&pool.made, &pool.account) else { continue };
             // On the way out everything stays as it is until it goes.
             if scene.settings.cleanup {
                 continue;
@@ -90,7 +107,7 @@ impl<'a> Pools<'a> {
         }
         for (key, set) in scene.made.iter().copied() {
             // A pool that is retained and has nodes is one of the pools, like others.
-            let kept = is_retained(scene, set) && !self.pools.contains_key(pool_of(set));
+            let kept = is_retained(scene, set) && !self.by_name.contains_key(pool_of(set));
             if !self.is_wanted(scene, set) && !kept {
                 plan.actions
                     .push(Action::DeletePool { daemon_set: key.clone(), identity: set.identity.clone() });
@@ -103,13 +120,13 @@ impl<'a> Pools<'a> {
         match role(&set.object.metadata) {
             Some(PodRole::Agent { pool, revision }) => {
                 // As long as it would be made anew, it stays.
-                let current = self.pools.get(pool.as_str()).is_some_and(|found| {
+                let current = self.by_name.get(pool.as_str()).is_some_and(|found| {
                     found.revision() == Some(&revision) && (found.begun || has_nodes(scene, &pool, None))
                 });
                 current || has_nodes(scene, &pool, Some(&revision))
             }
             Some(PodRole::Images { revision }) => {
-                let current = self.pools.iter().find(|(_, pool)| pool.revision() == Some(&revision));
+                let current = self.by_name.iter().find(|(_, pool)| pool.revision() == Some(&revision));
                 current.is_some_and(|(name, pool)| wants_images(scene, name, pool))
                     || scene.nodes.iter().any(|(_, node)| node.images.as_ref() == Some(&revision))
             }
@@ -120,13 +137,13 @@ impl<'a> Pools<'a> {
     /// The oldest object that needs this kube-proxy to stay off nodes with an agent.
     pub(super) fn keep_off<'s>(&self, scene: &'s Scene<'a>, kube_proxy: &Key) -> Option<&'s Object<'a>> {
         let of_it = |pool: &&Pool<'a>| pool.made.as_ref().is_ok_and(|made| made.kube_proxy.0 == kube_proxy);
-        let begun = self.pools.values().filter(of_it).filter(|pool| pool.begun);
+        let begun = self.by_name.values().filter(of_it).filter(|pool| pool.begun);
         scene.objects.get(begun.filter_map(|pool| pool.lead).min()?)
     }
 
     /// Whether the pools of an object that goes are marked to stay, as far as nobody else needs them.
     pub(super) fn are_retained(&self, scene: &Scene<'_>, object: &Object<'_>) -> bool {
-        self.pools.iter().all(|(name, pool)| {
+        self.by_name.iter().all(|(name, pool)| {
             let of_object = pool.members.iter().any(|node| object.is_elsewhere(*node));
             let present = pool.made.as_ref().is_ok_and(|made| made.present);
             !of_object || !has_nodes(scene, name, None) || present || pool.made.is_err()
@@ -175,7 +192,7 @@ fn has_nodes(scene: &Scene<'_>, pool: &str, revision: Option<&str>) -> bool {
     })
 }
 
-fn is_retained(scene: &Scene<'_>, set: &DaemonSet) -> bool {
+pub(super) fn is_retained(scene: &Scene<'_>, set: &DaemonSet) -> bool {
     let annotations = set.object.metadata.annotations.as_ref();
     !scene.settings.cleanup && annotations.is_some_and(|all| all.contains_key(RETAINED_ANNOTATION))
 }
@@ -183,6 +200,14 @@ fn is_retained(scene: &Scene<'_>, set: &DaemonSet) -> bool {
 /// The DaemonSet by which the nodes of a pool keep their agents though no object needs them.
 fn retained<'a>(scene: &Scene<'a>, pool: &str) -> Option<&'a DaemonSet> {
     scene.made.iter().copied().map(|(_, set)| set).find(|set| pool_of(set) == pool && is_retained(scene, set))
+}
+
+/// The account that the agents of a pool run with at present.
+fn account_of<'a>(scene: &Scene<'a>, pool: &str) -> Option<&'a str> {
+    scene.made.iter().filter(|(_, set)| pool_of(set) == pool).find_map(|(_, set)| {
+        let pods = set.object.spec.template.metadata.as_ref()?;
+        pods.annotations.as_ref()?.get(ACCOUNT_ANNOTATION).map(String::as_str)
+    })
 }
 
 /// The pool of a DaemonSet of ours.

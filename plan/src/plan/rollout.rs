@@ -98,7 +98,7 @@ impl<'a> Rollout<'a> {
         let mut waves = Waves::new();
         for (place, (name, node)) in scene.nodes.iter().copied().enumerate() {
             let assigned = pools.assigned[place];
-            let wanted = assigned.filter(|pool| pools.pools.get(pool).is_none_or(|pool| !pool.gives_up()));
+            let wanted = assigned.filter(|pool| pools.by_name.get(pool).is_none_or(|pool| !pool.gives_up()));
             let facts = NodeFacts { scene, pools, pods: &pods, place, name, node };
             let state = match (node.pool.as_deref(), wanted) {
                 (Some(has), Some(wanted)) if has == wanted => this.member(&facts, wanted, &mut waves, plan),

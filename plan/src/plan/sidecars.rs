@@ -19,8 +19,9 @@ use serde_json::{Value, json};
 use super::Plan;
 use super::pools::covers;
 use super::scene::{Object, Scene};
-use crate::action::{Action, AdmissionKind};
+use crate::action::Action;
 use crate::cluster::{Key, Written};
+use crate::own::{OwnKind, content};
 
 /// More entries than these, which differ, are asked about as one that selects more than it needs to: the webhook looks itself.
 const MOST_ENTRIES: usize = 16;
@@ -31,86 +32,71 @@ const MOST_OWNERS: usize = 20;
 
 /// Brings what decides on new pods to what the objects ask for.
 pub(super) fn plan(scene: &Scene<'_>, plan: &mut Plan) {
-    let admission = &scene.cluster.admission;
     let webhook = wanted_webhook(scene).map(|webhook| (POD_WEBHOOK_CONFIGURATION.to_owned(), webhook));
-    bring(AdmissionKind::Webhook, &admission.webhooks, &webhook.into_iter().collect(), plan);
+    bring(scene, OwnKind::PodWebhook, &webhook.into_iter().collect(), plan);
     let (policies, bindings) = wanted_policies(scene).into_iter().unzip();
-    bring(AdmissionKind::Policy, &admission.policies, &policies, plan);
-    bring(AdmissionKind::Binding, &admission.bindings, &bindings, plan);
+    bring(scene, OwnKind::PodPolicy, &policies, plan);
+    bring(scene, OwnKind::PodPolicyBinding, &bindings, plan);
 }
 
 /// Whether something decides on new pods that only this object asked for.
 pub(super) fn anything_left(scene: &Scene<'_>, object: &Object<'_>) -> bool {
-    let admission = &scene.cluster.admission;
-    let of_object = |policies: &BTreeMap<String, Written>| {
-        made(AdmissionKind::Policy, policies).any(|(name, _)| is_policy_of(object.name, name))
-    };
+    let of_object = |kind: OwnKind| made(scene, kind).any(|(key, _)| is_policy_of(object.name, &key.name));
     let asked = entries(scene, Via::Webhook).next().is_some();
-    (!asked && made(AdmissionKind::Webhook, &admission.webhooks).next().is_some())
-        || of_object(&admission.policies)
-        || of_object(&admission.bindings)
+    (!asked && made(scene, OwnKind::PodWebhook).next().is_some())
+        || of_object(OwnKind::PodPolicy)
+        || of_object(OwnKind::PodPolicyBinding)
 }
 
-fn bring(
-    kind: AdmissionKind,
-    there: &BTreeMap<String, Written>,
-    wanted: &BTreeMap<String, Value>,
-    plan: &mut Plan,
-) {
+fn bring(scene: &Scene<'_>, kind: OwnKind, wanted: &BTreeMap<String, Value>, plan: &mut Plan) {
+    let there: BTreeMap<&str, (&Key, &Written)> =
+        scene.cluster.own(kind).map(|(key, written)| (key.name.as_str(), (key, written))).collect();
     for (name, object) in wanted {
-        // What an object says is in `webhooks` or in `spec`; nothing else of it can be wrong.
-        let says = if kind == AdmissionKind::Webhook { &object["webhooks"] } else { &object["spec"] };
-        let differs = match there.get(name).map(|there| there.content.as_ref()) {
+        let differs = match there.get(name.as_str()) {
             None => true,
-            Some(Some(content)) => !covers(content, says),
+            Some((_, there)) if there.ours => !covers(&there.content, &content(object.clone())),
             // The name is taken.
-            Some(None) => false,
+            Some(_) => false,
         };
         if differs {
-            let object = Box::new(object.clone());
-            plan.actions.push(Action::ApplyAdmission { kind, name: name.clone(), object });
+            let (key, object) = (Key::new("", name.as_str()), Box::new(object.clone()));
+            plan.actions.push(Action::ApplyOwn { kind, key, object });
         }
     }
-    for (name, written) in made(kind, there).filter(|(name, _)| !wanted.contains_key(*name)) {
-        let identity = written.identity.clone();
-        plan.actions.push(Action::DeleteAdmission { kind, name: name.clone(), identity });
+    for (key, written) in made(scene, kind).filter(|(key, _)| !wanted.contains_key(&key.name)) {
+        let (key, identity) = (key.clone(), written.identity.clone());
+        plan.actions.push(Action::DeleteOwn { kind, key, identity });
     }
 }
 
 /// Those that the operator made: applied by its manager, under a name that it gives.
-fn made(kind: AdmissionKind, there: &BTreeMap<String, Written>) -> impl Iterator<Item = (&String, &Written)> {
-    there.iter().filter(move |(name, written)| {
+fn made<'s>(scene: &'s Scene<'_>, kind: OwnKind) -> impl Iterator<Item = (&'s Key, &'s Written)> {
+    scene.cluster.own(kind).filter(move |(key, written)| {
         let named = match kind {
-            AdmissionKind::Webhook => name.as_str() == POD_WEBHOOK_CONFIGURATION,
-            AdmissionKind::Policy | AdmissionKind::Binding => name.starts_with(POLICY_PREFIX),
+            OwnKind::PodWebhook => key.name == POD_WEBHOOK_CONFIGURATION,
+            _ => key.name.starts_with(POLICY_PREFIX),
         };
-        named && written.content.is_some()
+        named && written.ours
     })
 }
 
 /// Whether something has the name that the operator did not make.
-fn is_taken(there: &BTreeMap<String, Written>, name: &str) -> bool {
-    there.get(name).is_some_and(|there| there.content.is_none())
+fn is_taken(scene: &Scene<'_>, kind: OwnKind, name: &str) -> bool {
+    scene.cluster.own(kind).any(|(key, there)| key.name == name && !there.ours)
 }
 
 /// A name that the object needs and that something has that the operator did not make: its kind and the name.
 fn taken(scene: &Scene<'_>, object: &Object<'_>) -> Option<(&'static str, String)> {
-    let admission = &scene.cluster.admission;
     let needed = object.written.spec.sidecars.iter().enumerate();
-    needed.into_iter().find_map(|(place, entry)| match entry.via {
-        Via::Webhook => is_taken(&admission.webhooks, POD_WEBHOOK_CONFIGURATION)
-            .then(|| ("MutatingWebhookConfiguration", POD_WEBHOOK_CONFIGURATION.to_owned())),
-        Via::Policy => {
-            let name = policy_name(object.name, place);
-            let kind = if is_taken(&admission.policies, &name) {
-                "MutatingAdmissionPolicy"
-            } else if is_taken(&admission.bindings, &name) {
-                "MutatingAdmissionPolicyBinding"
-            } else {
-                return None;
-            };
-            Some((kind, name))
-        }
+    needed.into_iter().find_map(|(place, entry)| {
+        let (kinds, name): (&[OwnKind], _) = match entry.via {
+            Via::Webhook => (&[OwnKind::PodWebhook], POD_WEBHOOK_CONFIGURATION.to_owned()),
+            Via::Policy => {
+                (&[OwnKind::PodPolicy, OwnKind::PodPolicyBinding], policy_name(object.name, place))
+            }
+        };
+        let kind = kinds.iter().find(|kind| is_taken(scene, **kind, &name))?;
+        Some((kind.kind(), name))
     })
 }
 
@@ -181,7 +167,7 @@ fn wanted_policies(scene: &Scene<'_>) -> Vec<((String, Value), (String, Value))>
         return Vec::new();
     }
     // A binding of ours would put somebody else's policy into force.
-    let is_free = |name: &String| !is_taken(&scene.cluster.admission.policies, name);
+    let is_free = |name: &String| !is_taken(scene, OwnKind::PodPolicy, name);
     entries(scene, Via::Policy)
         .map(|(object, place, entry)| (policy_name(object, place), entry))
         .filter(|(name, _)| is_free(name))

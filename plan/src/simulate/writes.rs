@@ -1,18 +1,18 @@
 //! What the API server does with the operator's writes, as far as the facts show: values, and who owns them.
 
-use std::collections::BTreeMap;
-
 use isp_api::names::{
     AGENT_IMAGES_LABEL, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FINALIZER, OPERATOR_FIELD_MANAGER,
 };
 use isp_api::preserve::{ServiceLabel, TrafficPolicy};
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use k8s_openapi::api::core::v1::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
+use serde_json::Value;
 
 use super::Simulation;
-use crate::action::{Action, AdmissionKind, Returned, Shape};
+use crate::action::{Action, Returned, Shape};
 use crate::cluster::{DaemonSet, Identity, Key, Service, Written};
 use crate::observe;
+use crate::own::content;
 use crate::ownership::Owner;
 
 /// Any port will do.
@@ -140,36 +140,22 @@ impl Simulation {
                 }
                 self.cluster.reports.remove(node);
             }
-            Action::ApplyAdmission { kind, name, object } => {
-                let says =
-                    if *kind == AdmissionKind::Webhook { &object["webhooks"] } else { &object["spec"] };
-                let known = self.admission(*kind);
-                let uid = known
-                    .get(name)
-                    .map_or_else(|| format!("uid-{version}"), |known| known.identity.uid.clone());
-                known.insert(
-                    name.clone(),
-                    Written { identity: Identity { uid, version }, content: Some(says.clone()) },
-                );
+            Action::ApplyOwn { kind, key, object } => {
+                let known = self.cluster.own.entry(*kind).or_default();
+                let before = known.get(key).map(|known| known.identity.uid.clone());
+                let uid = before.unwrap_or_else(|| format!("uid-{version}"));
+                let (identity, content) = (Identity { uid, version }, content(Value::clone(object)));
+                known.insert(key.clone(), Written { identity, ours: true, deleting: false, content });
             }
-            Action::DeleteAdmission { kind, name, identity } => {
-                let known = self.admission(*kind);
-                if known.get(name).is_none_or(|known| known.identity != *identity) {
+            Action::DeleteOwn { kind, key, identity } => {
+                let known = self.cluster.own.entry(*kind).or_default();
+                if known.get(key).is_none_or(|known| known.identity != *identity) {
                     return false;
                 }
-                known.remove(name);
+                known.remove(key);
             }
         }
         true
-    }
-
-    fn admission(&mut self, kind: AdmissionKind) -> &mut BTreeMap<String, Written> {
-        let admission = &mut self.cluster.admission;
-        match kind {
-            AdmissionKind::Webhook => &mut admission.webhooks,
-            AdmissionKind::Policy => &mut admission.policies,
-            AdmissionKind::Binding => &mut admission.bindings,
-        }
     }
 
     fn daemon_set(&mut self, key: &Key, identity: &Identity, version: String) -> Option<&mut DaemonSet> {

@@ -80,6 +80,6 @@ async fn the_address_arrives_in_the_mesh() {
     injector::decides_as_the_table_says(&scenario).await;
     faults::no_pod_is_refused_and_those_that_were_missed_are_counted(&scenario).await;
     rotation::no_pod_is_missed_while_certificates_change(&scenario).await;
-    rights::expect_enough_and_not_more(&scenario.lab, &[rights::user(SYSTEM, "sourcepreserve-webhook")])
-        .await;
+    let webhook = rights::user(SYSTEM, "sourcepreserve-webhook");
+    rights::Rights::take(&scenario.lab, &[webhook]).await.expect_enough_and_not_more(&scenario.lab);
 }

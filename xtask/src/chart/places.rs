@@ -31,7 +31,7 @@ pub(super) const PLACES: &[Place] = &[
         "system:serviceaccount:sourcepreserve-system:",
         "system:serviceaccount:{{ .Release.Namespace }}:",
     ),
-    // In the words of a policy.
+    // In the words of a definition.
     place(EVERYWHERE, "kube-system", "{{ .Values.kubeProxy.namespace }}"),
     place(
         EVERYWHERE,
@@ -56,7 +56,11 @@ pub(super) const PLACES: &[Place] = &[
     place(
         "manifests/base/",
         "value: ghcr.io/ingress-source-preserve/proxy-agent\n",
-        "value: {{ include \"sourcepreserve.image\" (list . .Values.agent.image \"proxy-agent\") }}\n",
+        "value: {{ include \"sourcepreserve.image\" (list . .Values.agent.image \"proxy-agent\") }}\n\
+         \x20       {{- with .Values.imagePullSecrets }}\n\
+         \x20       - name: AGENT_PULL_SECRETS\n\
+         \x20         value: {{ range $place, $secret := . }}{{ if $place }},{{ end }}{{ $secret.name }}{{ end }}\n\
+         \x20       {{- end }}\n",
     ),
     place(
         "manifests/webhook/",

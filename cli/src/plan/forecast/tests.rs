@@ -73,6 +73,7 @@ fn object(name: &str, more: Value) -> IngressSourcePreserve {
 fn settings() -> Settings {
     Settings {
         agent_image: "agent:1".to_owned(),
+        agent_pull_secrets: Vec::new(),
         namespace: "sourcepreserve-system".to_owned(),
         cleanup: false,
     }
@@ -102,9 +103,13 @@ fn a_new_object_is_planned_wave_by_wave() {
     assert_eq!(told.text, "\
 web would be created
   1  hold-object web
-  2  apply-pool kube-system/proxy-agent-default: image agent:1
+  2  apply-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent
+     bind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent
+     apply-agent-policy sourcepreserve-agent-own-node
+     bind-agent-policy sourcepreserve-agent-own-node
+  3  apply-pool kube-system/proxy-agent-default: image agent:1
      apply-images kube-system/proxy-agent-images-default: image agent:1
-  3  keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
+     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
   4  pull-images work-01, work-02, … (6)
   5  hand-over-node work-01, work-02, … (6): to the agent of pool default
   6  handed-over-node work-01, work-02, … (6)
@@ -173,9 +178,13 @@ fn what_is_left_to_do_for_another_object_is_marked() {
 api would be created
   1  hold-object api
      hold-object web (without the file, too)
-  2  apply-pool kube-system/proxy-agent-default: image agent:1 (without the file, too)
+  2  apply-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent (without the file, too)
+     bind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent (without the file, too)
+     apply-agent-policy sourcepreserve-agent-own-node (without the file, too)
+     bind-agent-policy sourcepreserve-agent-own-node (without the file, too)
+  3  apply-pool kube-system/proxy-agent-default: image agent:1 (without the file, too)
      apply-images kube-system/proxy-agent-images-default: image agent:1 (without the file, too)
-  3  keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist (without the file, too)
+     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist (without the file, too)
   4  pull-images work-01 (without the file, too)
   5  hand-over-node work-01: to the agent of pool default (without the file, too)
   6  handed-over-node work-01 (without the file, too)
@@ -234,7 +243,11 @@ web is in the cluster as it is in the file
      forget-node work-01 (without the file, too)
      delete-pool kube-system/proxy-agent-default (without the file, too)
      release-kube-proxy kube-system/kube-proxy (without the file, too)
-  5  let-object-go web (without the file, too)
+  5  delete-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent (without the file, too)
+     unbind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent (without the file, too)
+     delete-agent-policy sourcepreserve-agent-own-node (without the file, too)
+     unbind-agent-policy sourcepreserve-agent-own-node (without the file, too)
+  6  let-object-go web (without the file, too)
 web does not become Ready: it is being deleted, and is gone in the end; apply the file then
 "
     );
@@ -247,9 +260,13 @@ fn many_waves_are_told_as_one() {
     assert_eq!(told.text, "\
 web would be created
   1  hold-object web
-  2  apply-pool kube-system/proxy-agent-default: image agent:1
+  2  apply-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent
+     bind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent
+     apply-agent-policy sourcepreserve-agent-own-node
+     bind-agent-policy sourcepreserve-agent-own-node
+  3  apply-pool kube-system/proxy-agent-default: image agent:1
      apply-images kube-system/proxy-agent-images-default: image agent:1
-  3  keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
+     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
   4  pull-images work-01
   5  hand-over-node work-01: to the agent of pool default
   6  handed-over-node work-01

@@ -1,15 +1,16 @@
 //! The DaemonSets of a pool, made from the cluster's kube-proxy, and whether the cluster has them.
 
 use isp_api::agent::{Agent, filter_daemon_set, images_of, of_revision};
-use isp_api::names::{KUBE_PROXY_ANNOTATION, RETAINED_ANNOTATION};
+use isp_api::names::{ACCOUNT_ANNOTATION, KUBE_PROXY_ANNOTATION, RETAINED_ANNOTATION};
 use isp_api::preserve::KubeProxyRef;
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::super::accounts::Accounts;
 use super::super::kube_proxy::{self, Problem, is_fought};
 use super::super::scene::Scene;
-use super::{is_retained, is_to_be_retained};
+use super::{account_of, is_retained, is_to_be_retained};
 use crate::cluster::{DaemonSet, Key};
 use crate::observe::{key, kube_proxy as find_kube_proxy};
 
@@ -34,6 +35,7 @@ pub(super) struct Source {
 
 pub(super) fn make<'a>(
     scene: &Scene<'a>,
+    accounts: &Accounts,
     pool: &str,
     source: Source,
     members: &[usize],
@@ -47,8 +49,12 @@ pub(super) fn make<'a>(
     }
     let kubeconfig = kube_proxy::kubeconfig(scene.cluster, kube_proxy, set)?;
     let agent = Agent { image: &scene.settings.agent_image, pool, kubeconfig: &kubeconfig };
-    let base = filter_daemon_set(&set.object, agent)
+    let mut base = filter_daemon_set(&set.object, agent)
         .map_err(|error| Problem::Unusable(kube_proxy.clone(), Box::new(error)))?;
+    // While there is no account, the agents stay as they are.
+    let account = accounts.uid(scene.cluster, &kube_proxy.namespace).or_else(|| account_of(scene, pool));
+    let of_pods = base.spec.template.metadata.get_or_insert_default().annotations.get_or_insert_default();
+    of_pods.insert(ACCOUNT_ANNOTATION.to_owned(), account.unwrap_or_default().to_owned());
     let digest = Sha256::digest(json!(base).to_string());
     let revision = digest.iter().take(5).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let mut agents = of_revision(base, &revision);

@@ -57,7 +57,7 @@ impl<'s> NodeFacts<'s, '_> {
 
     /// The revision that nodes of the pool should have.
     pub(super) fn revision(&self, pool: &str) -> Option<&'s str> {
-        self.pools.pools.get(pool)?.revision()
+        self.pools.by_name.get(pool)?.revision()
     }
 
     pub(super) fn has_revision(&self, revision: &str) -> bool {
@@ -116,7 +116,7 @@ impl<'s> NodeFacts<'s, '_> {
 
     /// Whether the cluster's own kube-proxy runs here, beside the agent's.
     pub(super) fn has_stray(&self, pool: &str) -> bool {
-        let made = self.pools.pools.get(pool).and_then(|pool| pool.made.as_ref().ok());
+        let made = self.pools.by_name.get(pool).and_then(|pool| pool.made.as_ref().ok());
         made.is_some_and(|made| self.pods.has_kube_proxy(self.name, made.kube_proxy.0))
     }
 

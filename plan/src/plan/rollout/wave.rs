@@ -46,7 +46,7 @@ impl Wave {
         plan: &mut Plan,
     ) {
         let settings = settings_of(scene, pool);
-        let found = pools.pools.get(pool).filter(|found| found.begun && !held);
+        let found = pools.by_name.get(pool).filter(|found| found.begun && found.account.is_ok() && !held);
         let made = found.and_then(|found| found.made.as_ref().ok());
         let made = made.filter(|made| made.present && is_kept_off(made.kube_proxy.1));
         if let Some(made) = made {

@@ -3,9 +3,9 @@
 use isp_api::preserve::{IngressSourcePreserveStatus, LeftOut, PoolStatus};
 
 use super::{Said, Story, no, with_more, yes};
-use crate::plan::kube_proxy;
 use crate::plan::pools::Pool;
 use crate::plan::rollout::State;
+use crate::plan::{accounts, kube_proxy};
 
 /// How many nodes are named.
 const MOST_NAMES: usize = 20;
@@ -20,6 +20,10 @@ impl Story<'_, '_> {
         if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err())
             && matches!(problem, kube_proxy::Problem::NotKeptOff { .. })
         {
+            return no(problem.reason(), problem.to_string());
+        }
+        let account = || self.own_pools().find_map(|(_, pool)| pool.account.as_ref().err());
+        if let Some(problem @ accounts::Problem::Taken(_)) = account() {
             return no(problem.reason(), problem.to_string());
         }
         let failures: Vec<String> = self
@@ -67,6 +71,9 @@ impl Story<'_, '_> {
         if !self.object.may_begin() {
             return no("NotBegun", "waits for the other conditions");
         }
+        if let Some(problem) = account() {
+            return no(problem.reason(), problem.to_string());
+        }
         if self.object.written.spec.rollout.paused {
             return no(
                 "Paused",
@@ -107,7 +114,7 @@ impl Story<'_, '_> {
     /// The pools that nodes elsewhere belong to.
     pub(super) fn own_pools(&self) -> impl Iterator<Item = (&str, &Pool<'_>)> {
         self.pools
-            .pools
+            .by_name
             .iter()
             .filter(|(_, pool)| pool.members.iter().any(|node| self.object.is_elsewhere(*node)))
             .map(|(name, pool)| (*name, pool))

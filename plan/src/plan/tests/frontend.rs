@@ -38,11 +38,13 @@ pub(super) fn with_object(more: Value) -> World {
     world
 }
 
-/// Everything that is done until nothing is left to do, without what is merely said.
+/// Everything that is done until nothing is left to do, without what is merely said. The agents' account tells of its rights as well.
 pub(super) fn story(world: &mut World) -> Vec<String> {
     let mut told = Vec::new();
     world.settle(|_, action| {
-        if !matches!(action, Action::Status { .. }) {
+        let is_a_right = ["agent-account", "agent-policy"].iter().any(|end| action.kind().ends_with(end))
+            && !action.target().starts_with("serviceaccount/");
+        if !matches!(action, Action::Status { .. }) && !is_a_right {
             told.push(without_revision(&action.to_string()).to_owned());
         }
     });

@@ -13,6 +13,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::core::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -21,9 +22,9 @@ use self::judge::{Forged, is_ours};
 use self::objects::US;
 use super::frontend::{phase, ready, with_object};
 use super::world::World;
-use crate::action::AdmissionKind;
 use crate::cluster::{Key, Written};
 use crate::observe;
+use crate::own::OwnKind;
 
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -156,16 +157,17 @@ fn write_admission(dice: &mut Dice, world: &mut World, forged: &mut Forged, us: 
     let mut metadata = objects::metadata(dice, "", name, us);
     metadata["uid"] = json!("theirs");
     let Some(metadata) = read(metadata) else { return };
-    let written: Written = observe::written(&metadata, &dice.any(2));
+    let data = json!({"spec": dice.any(2), "webhooks": dice.any(2)});
+    let written: Written = observe::written(&DynamicObject { types: None, metadata, data });
     let admission = &mut world.cluster.admission;
     admission.serves_policies = dice.one_in(2);
     admission.bundle = dice.one_in(2).then(|| dice.text());
-    let (kind, there) = match dice.below(3) {
-        0 => (AdmissionKind::Webhook, &mut admission.webhooks),
-        1 => (AdmissionKind::Policy, &mut admission.policies),
-        _ => (AdmissionKind::Binding, &mut admission.bindings),
+    let kind = match dice.below(3) {
+        0 => OwnKind::PodWebhook,
+        1 => OwnKind::PodPolicy,
+        _ => OwnKind::PodPolicyBinding,
     };
-    there.insert(name.to_owned(), written);
+    world.cluster.own.entry(kind).or_default().insert(Key::new("", name), written);
     let known = (kind, name.to_owned());
     if us {
         forged.admission.insert(known);

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use isp_api::conditions::find;
 use isp_api::preserve::SidecarStatus;
 use isp_api::sidecar::Sidecar;
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::world::{INGRESS, World};
 use crate::action::Action;
 use crate::cluster::{Key, SidecarPod};
 use crate::observe;
+use crate::own::OwnKind;
 
 /// An object that is held, with these entries, on a cluster whose webhook can be trusted and whose API server has policies.
 fn world(sidecars: &Value) -> World {
@@ -37,11 +39,15 @@ fn entry(team: &str, via: &str) -> Value {
     json!({"namespaceSelector": {"matchLabels": {"team": team}}, "via": via})
 }
 
+const POD_KINDS: [OwnKind; 3] = [OwnKind::PodWebhook, OwnKind::PodPolicy, OwnKind::PodPolicyBinding];
+
 /// What is done about admission until nothing is left to do.
 fn story(world: &mut World) -> Vec<String> {
     let mut told = Vec::new();
     world.settle(|_, action| {
-        if matches!(action, Action::ApplyAdmission { .. } | Action::DeleteAdmission { .. }) {
+        if let Action::ApplyOwn { kind, .. } | Action::DeleteOwn { kind, .. } = action
+            && POD_KINDS.contains(kind)
+        {
             told.push(action.to_string());
         }
     });
@@ -49,7 +55,8 @@ fn story(world: &mut World) -> Vec<String> {
 }
 
 fn webhooks(world: &World) -> &Vec<Value> {
-    world.cluster.admission.webhooks["0-sourcepreserve.io"].content.as_ref().unwrap().as_array().unwrap()
+    let key = Key::new("", "0-sourcepreserve.io");
+    world.cluster.own[&OwnKind::PodWebhook][&key].content["webhooks"].as_array().unwrap()
 }
 
 fn said(world: &World) -> Option<(String, String)> {
@@ -142,8 +149,7 @@ fn a_policy_comes_and_goes_with_its_entry() {
     );
     world.delete_object("web");
     assert_eq!(story(&mut world).len(), 3);
-    let admission = &world.cluster.admission;
-    assert!(admission.webhooks.is_empty() && admission.policies.is_empty() && admission.bindings.is_empty());
+    assert!(POD_KINDS.iter().all(|kind| world.cluster.own(*kind).next().is_none()));
     assert!(world.cluster.objects.is_empty());
 }
 
@@ -156,6 +162,8 @@ fn an_api_server_without_policies_is_said() {
     assert_eq!(reason, "PolicyUnavailable");
     assert!(message.contains("via Webhook"), "{message}");
 }
+
+const KINDS: [OwnKind; 3] = [OwnKind::PodWebhook, OwnKind::PodPolicy, OwnKind::PodPolicyBinding];
 
 /// What somebody else made, with our label, under each of these names.
 fn take_names(world: &mut World, names: [&str; 2]) {
@@ -170,13 +178,15 @@ fn take_names(world: &mut World, names: [&str; 2]) {
         .unwrap()
     };
     for name in names {
-        let admission = &mut world.cluster.admission;
-        for there in [&mut admission.webhooks, &mut admission.policies, &mut admission.bindings] {
+        for kind in KINDS {
+            let there = world.cluster.own.entry(kind).or_default();
             // One that is applied in the operator's name does not get one of its names by that.
             for (name, manager) in
                 [(name.to_owned(), "argocd"), (format!("tenant-{name}"), "sourcepreserve-operator")]
             {
-                there.insert(name.clone(), observe::written(&metadata(&name, manager), &json!([])));
+                let object =
+                    DynamicObject { types: None, metadata: metadata(&name, manager), data: json!({}) };
+                there.insert(Key::new("", &*name), observe::written(&object));
             }
         }
     }
@@ -198,7 +208,7 @@ fn what_somebody_else_made_is_neither_deleted_nor_overwritten_and_its_name_is_sa
         world.delete_object("web");
         assert_eq!(story(&mut world), [""; 0], "{via}");
         assert!(world.cluster.objects.is_empty(), "it holds nothing up");
-        assert_eq!(world.cluster.admission.webhooks.len(), 4);
+        assert_eq!(world.cluster.own(OwnKind::PodWebhook).count(), 4);
     }
 }
 
@@ -206,7 +216,7 @@ fn what_somebody_else_made_is_neither_deleted_nor_overwritten_and_its_name_is_sa
 fn a_policy_of_somebody_else_is_not_put_into_force() {
     let mut world = world(&json!([entry("a", "Policy")]));
     take_names(&mut world, ["0-sourcepreserve.io", "sourcepreserve.web.0"]);
-    world.cluster.admission.bindings.clear();
+    world.cluster.own.remove(&OwnKind::PodPolicyBinding);
     assert_eq!(story(&mut world), [""; 0]);
 }
 
@@ -215,10 +225,10 @@ fn a_name_that_becomes_free_is_used() {
     let mut world = world(&json!([entry("a", "Policy")]));
     take_names(&mut world, ["0-sourcepreserve.io", "sourcepreserve.web.0"]);
     story(&mut world);
-    world.cluster.admission.policies.clear();
+    world.cluster.own.remove(&OwnKind::PodPolicy);
     assert_eq!(story(&mut world), ["apply-pod-policy mutatingadmissionpolicy/sourcepreserve.web.0"]);
     assert!(said(&world).unwrap().1.contains("MutatingAdmissionPolicyBinding"), "{:?}", said(&world));
-    world.cluster.admission.bindings.clear();
+    world.cluster.own.remove(&OwnKind::PodPolicyBinding);
     assert_eq!(story(&mut world), ["bind-pod-policy mutatingadmissionpolicybinding/sourcepreserve.web.0"]);
     assert_eq!(said(&world).unwrap().0, "Consistent");
 }

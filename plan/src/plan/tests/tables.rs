@@ -19,6 +19,7 @@ fn the_way_on_and_the_way_off_step_by_step() {
         story(&mut world),
         [
             "hold-object ingresssourcepreserve/web",
+            "apply-agent-account serviceaccount/kube-system/proxy-agent",
             "apply-pool daemonset/kube-system/proxy-agent-default",
             "apply-images daemonset/kube-system/proxy-agent-images-default",
             "keep-kube-proxy-off daemonset/kube-system/kube-proxy",
@@ -53,6 +54,7 @@ fn the_way_on_and_the_way_off_step_by_step() {
             "forget-node ingresssourcenode/work-2",
             "delete-pool daemonset/kube-system/proxy-agent-default",
             "release-kube-proxy daemonset/kube-system/kube-proxy",
+            "delete-agent-account serviceaccount/kube-system/proxy-agent",
             "let-object-go ingresssourcepreserve/web",
         ]
     );
@@ -322,7 +324,11 @@ fn an_object_stays_until_an_agent_that_takes_its_time_has_ended_and_its_report_i
     assert!(world.cluster.reports.contains_key("work-2") && world.cluster.objects.contains_key("web"));
     assert_eq!(
         story(&mut world),
-        ["forget-node ingresssourcenode/work-2", "let-object-go ingresssourcepreserve/web"]
+        [
+            "forget-node ingresssourcenode/work-2",
+            "delete-agent-account serviceaccount/kube-system/proxy-agent",
+            "let-object-go ingresssourcepreserve/web",
+        ]
     );
 }
 

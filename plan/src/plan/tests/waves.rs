@@ -47,7 +47,7 @@ fn a_bad_wave_is_rolled_back_at_its_deadline_and_the_services_are_untouched() {
     let began = world.now;
     let told = story(&mut world);
     assert_eq!(
-        told[5..],
+        told[6..],
         ["hand-over-node node/work-1", "roll-back-node node/work-1", "handed-back-node node/work-1"]
     );
     assert!(world.now < began + SignedDuration::from_secs(90));

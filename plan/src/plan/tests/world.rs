@@ -62,6 +62,7 @@ impl World {
     pub(super) fn new(nodes: &[(&str, &[(&str, &str)])]) -> Self {
         let settings = Settings {
             agent_image: "agent:1".to_owned(),
+            agent_pull_secrets: Vec::new(),
             namespace: "sourcepreserve-system".to_owned(),
             cleanup: false,
         };

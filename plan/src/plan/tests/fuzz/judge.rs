@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::action::{Action, AdmissionKind, Returned};
+use crate::action::{Action, Returned};
 use crate::cluster::{Cluster, Key, Service};
+use crate::own::OwnKind;
 use crate::simulate::Simulation;
 
 use super::objects::US;
@@ -12,7 +13,7 @@ use super::objects::US;
 #[derive(Default)]
 pub(super) struct Forged {
     pub(super) daemon_sets: BTreeSet<Key>,
-    pub(super) admission: BTreeSet<(AdmissionKind, String)>,
+    pub(super) admission: BTreeSet<(OwnKind, String)>,
 }
 
 /// The namespaces of kube-proxies: nobody but an administrator makes DaemonSets there, or names them.
@@ -106,14 +107,17 @@ pub(super) fn is_ours(world: &Simulation, forged: &Forged, action: &Action) {
             let agent = cluster.nodes.get(node).is_some_and(|node| node.pool.is_some() && !stopped(node));
             assert!(!agent, "{action} while the node has its agent");
         }
-        Action::ApplyAdmission { kind, name, .. } | Action::DeleteAdmission { kind, name, .. } => {
-            let (there, named) = match kind {
-                AdmissionKind::Webhook => (&cluster.admission.webhooks, name == "0-sourcepreserve.io"),
-                AdmissionKind::Policy => (&cluster.admission.policies, name.starts_with("sourcepreserve.")),
-                AdmissionKind::Binding => (&cluster.admission.bindings, name.starts_with("sourcepreserve.")),
+        Action::ApplyOwn { kind, key, .. } | Action::DeleteOwn { kind, key, .. } => {
+            let name = &key.name;
+            let named = match kind {
+                OwnKind::PodWebhook => name == "0-sourcepreserve.io",
+                OwnKind::PodPolicy | OwnKind::PodPolicyBinding => name.starts_with("sourcepreserve."),
+                OwnKind::Account => name == "proxy-agent" && is_home(cluster, &key.namespace),
+                _ => name.starts_with("sourcepreserve-"),
             };
             assert!(named, "{action}: a name of others");
-            let theirs = there.get(name).is_some_and(|there| there.identity.uid == "theirs");
+            let there = cluster.own.get(kind).and_then(|there| there.get(key));
+            let theirs = there.is_some_and(|there| there.identity.uid == "theirs");
             assert!(
                 !theirs || forged.admission.contains(&(*kind, name.clone())),
                 "{action}: somebody else made it"

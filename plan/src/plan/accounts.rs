@@ -1,0 +1,174 @@
+//! The agents' account and its rights. They are the operator's and no part of a release, so that they live as long as the agents do:
+//! made before the first pool's DaemonSet, kept while a DaemonSet or a pod of an agent is there, deleted after the last.
+//!
+//! An object of somebody else's is neither used nor changed. One that an earlier release has installed is taken over: it says the same, and
+//! its account is bound to the agents' role.
+
+mod objects;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isp_api::names::{AGENT_NAME, AGENT_ROLE};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::Plan;
+use super::pools::{covers, is_retained};
+use super::scene::Scene;
+use crate::action::Action;
+use crate::cluster::{Cluster, Key, PodRole, Written};
+use crate::own::{OwnKind, content};
+
+const KINDS: [OwnKind; 5] = [
+    OwnKind::Account,
+    OwnKind::Role,
+    OwnKind::RoleBinding,
+    OwnKind::AgentPolicy,
+    OwnKind::AgentPolicyBinding,
+];
+
+/// Why no agent can be made: it would have no account, or too few rights.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum Problem {
+    #[error(
+        "{0} exists and is not the operator's: agents do not share it. Delete it if nobody uses it, or give what uses it another \
+         name; the operator then makes its own"
+    )]
+    Taken(String),
+    #[error("{0} is not there yet: the operator makes it before the first agent")]
+    Missing(String),
+}
+
+impl Problem {
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Taken(_) => "AccountTaken",
+            Self::Missing(_) => "AccountMissing",
+        }
+    }
+}
+
+/// How an object that is wanted stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Missing,
+    /// It is being deleted, and can be made only after that.
+    Leaving,
+    /// An earlier release installed it.
+    Former,
+    Outdated,
+    Current,
+    Taken,
+}
+
+/// The objects that agents need, in the namespaces that have agents.
+pub(super) struct Accounts(BTreeMap<(OwnKind, Key), (Value, Standing)>);
+
+impl Accounts {
+    /// With agents in these namespaces, or soon.
+    pub(super) fn new(scene: &Scene<'_>, soon: impl Iterator<Item = String>) -> Self {
+        let namespaces: BTreeSet<String> = soon.chain(inhabited(scene)).collect();
+        let wanted = objects::wanted(&namespaces, &scene.settings.agent_pull_secrets).into_iter();
+        let standing = |((kind, key), object): ((OwnKind, Key), Value)| {
+            let standing = stands(scene.cluster, kind, &key, &object);
+            ((kind, key), (object, standing))
+        };
+        Self(wanted.map(standing).collect())
+    }
+
+    /// The UID of the account in a namespace.
+    pub(super) fn uid<'c>(&self, cluster: &'c Cluster, namespace: &str) -> Option<&'c str> {
+        let place = (OwnKind::Account, Key::new(namespace, AGENT_NAME));
+        let usable = [Standing::Current, Standing::Outdated, Standing::Former];
+        self.0.get(&place).filter(|(_, standing)| usable.contains(standing))?;
+        cluster.own.get(&place.0)?.get(&place.1).map(|account| account.identity.uid.as_str())
+    }
+
+    /// Whether agents in a namespace have all that they need.
+    pub(super) fn check(&self, namespace: &str) -> Result<(), Problem> {
+        let needed = self.0.iter().filter(|((_, key), _)| [namespace, ""].contains(&key.namespace.as_str()));
+        let named = |kind: OwnKind, key: &Key| {
+            let name = if key.namespace.is_empty() { key.name.clone() } else { key.to_string() };
+            format!("{} {name}", kind.kind())
+        };
+        let mut missing = None;
+        for ((kind, key), (_, standing)) in needed {
+            match standing {
+                Standing::Taken => return Err(Problem::Taken(named(*kind, key))),
+                Standing::Current => {}
+                _ => missing = missing.or_else(|| Some(Problem::Missing(named(*kind, key)))),
+            }
+        }
+        missing.map_or(Ok(()), Err)
+    }
+
+    /// Makes what is wanted, and deletes what no agent needs any more.
+    pub(super) fn plan(&self, scene: &Scene<'_>, plan: &mut Plan) {
+        // Nobody else's account is given rights, and one of an earlier release is known by its rights.
+        let is_account = |kind: &OwnKind| *kind == OwnKind::Account;
+        let rights = !self.0.iter().any(|((kind, _), (_, standing))| {
+            is_account(kind) && [Standing::Taken, Standing::Former].contains(standing)
+        });
+        let may = |kind: &OwnKind| rights || is_account(kind);
+        for ((kind, key), (object, standing)) in self.0.iter().filter(|((kind, _), _)| may(kind)) {
+            if [Standing::Missing, Standing::Outdated, Standing::Former].contains(standing) {
+                let (kind, key, object) = (*kind, key.clone(), Box::new(object.clone()));
+                plan.actions.push(Action::ApplyOwn { kind, key, object });
+            }
+        }
+        for (kind, key, written) in ours(scene.cluster) {
+            if !written.deleting && !self.0.contains_key(&(kind, key.clone())) {
+                let (key, identity) = (key.clone(), written.identity.clone());
+                plan.actions.push(Action::DeleteOwn { kind, key, identity });
+            }
+        }
+    }
+}
+
+/// Whether something of it is left that is not to stay with a pool that is retained.
+pub(super) fn anything_left(scene: &Scene<'_>) -> bool {
+    ours(scene.cluster).next().is_some() && !scene.made.iter().any(|(_, set)| is_retained(scene, set))
+}
+
+fn ours(cluster: &Cluster) -> impl Iterator<Item = (OwnKind, &Key, &Written)> {
+    let all = KINDS.into_iter().flat_map(|kind| cluster.own(kind).map(move |(key, own)| (kind, key, own)));
+    all.filter(|(_, _, written)| written.ours)
+}
+
+/// The namespaces with a DaemonSet of ours, or with a pod of an agent where it has an account. A pod on a node that does not answer ends
+/// when the node comes back, with or without an account.
+fn inhabited(scene: &Scene<'_>) -> impl Iterator<Item = String> {
+    let sets = scene.made.iter().map(|(key, _)| key.namespace.clone());
+    let has_account = |namespace: &str| {
+        let account = scene.cluster.own(OwnKind::Account).find(|(key, _)| key.namespace == namespace);
+        account.is_some_and(|(_, account)| account.ours)
+    };
+    let answers = |node: &str| scene.cluster.nodes.get(node).is_some_and(|node| node.ready);
+    let pods = scene.cluster.pods.iter().filter(move |(key, pod)| {
+        matches!(pod.role, Some(PodRole::Agent { .. })) && answers(&pod.node) && has_account(&key.namespace)
+    });
+    sets.chain(pods.map(|(key, _)| key.namespace.clone()))
+}
+
+fn stands(cluster: &Cluster, kind: OwnKind, key: &Key, wanted: &Value) -> Standing {
+    let Some(there) = cluster.own.get(&kind).and_then(|known| known.get(key)) else {
+        return Standing::Missing;
+    };
+    let same = covers(&there.content, &content(wanted.clone()));
+    match (there.deleting, there.ours) {
+        (true, _) => Standing::Leaving,
+        (false, true) if same => Standing::Current,
+        (false, true) => Standing::Outdated,
+        (false, false) if same && (kind != OwnKind::Account || is_bound(cluster, key)) => Standing::Former,
+        (false, false) => Standing::Taken,
+    }
+}
+
+/// Whether an earlier release has given an account the agents' role: an account itself says nothing of its purpose.
+fn is_bound(cluster: &Cluster, account: &Key) -> bool {
+    let mut bindings = cluster.own(OwnKind::RoleBinding);
+    let binding = bindings.find(|(key, binding)| key.name == AGENT_ROLE && !binding.ours);
+    let subject = json!({"kind": "ServiceAccount", "namespace": account.namespace, "name": account.name});
+    let subjects = binding.and_then(|(_, binding)| binding.content["subjects"].as_array());
+    subjects.into_iter().flatten().any(|bound| covers(bound, &subject))
+}
