@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 
 use futures_util::stream::{BoxStream, SelectAll};
 use futures_util::{Stream, StreamExt};
-use isp_api::names::{
-    AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER,
-};
+use isp_api::names::{AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION};
 use isp_client::{Watched, events, watching};
 use isp_plan::Key;
 use isp_plan::observe::{INJECTED_LABEL, KubeProxySource};
@@ -68,7 +66,7 @@ impl Observer {
         let published = config().fields(&format!("metadata.name={OBJECT_WEBHOOK_CONFIGURATION}"));
         updates.push(watch_admission(client.clone(), published, AdmissionUpdate::Published));
         for kind in OwnKind::ALL {
-            // Those that are found by their label may not be served; `policies` follows them.
+            // Kinds that are read whole may not be served; `policies` follows them.
             let Found::ByName(names) = kind.found() else { continue };
             updates.extend(names.iter().map(|name| watch_own(&client, kind, Some(name))));
         }
@@ -208,7 +206,8 @@ fn watch_own(client: &Client, kind: OwnKind, name: Option<&'static str>) -> BoxS
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
     let config = match name {
         Some(name) => config().fields(&format!("metadata.name={name}")),
-        None => config().labels(&format!("{NAME_LABEL}={OPERATOR_FIELD_MANAGER}")),
+        // Also those of others, which may have a name that is needed.
+        None => config(),
     };
     events(api, config).map(move |event| Update::Own(kind, name, Box::new(event))).boxed()
 }

@@ -32,9 +32,22 @@ pub enum OwnKind {
 pub enum Found {
     /// Those of these names, in any namespace. A right can be limited to them.
     ByName(&'static [&'static str]),
-    /// Those with the operator's label, where the API server has the kind.
-    ByLabel,
+    /// Those whose names begin so, where the API server has the kind.
+    ByPrefix(&'static str),
 }
+
+impl Found {
+    /// Whether an object of this name is one of them.
+    pub fn includes(self, name: &str) -> bool {
+        match self {
+            Self::ByName(names) => names.contains(&name),
+            Self::ByPrefix(prefix) => name.starts_with(prefix),
+        }
+    }
+}
+
+/// How the names of pod policies and of their bindings begin.
+pub(crate) const POD_POLICY_PREFIX: &str = "sourcepreserve.";
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
@@ -96,7 +109,7 @@ impl OwnKind {
     /// Which objects of it are read.
     pub fn found(self) -> Found {
         match self {
-            Self::PodPolicy | Self::PodPolicyBinding => Found::ByLabel,
+            Self::PodPolicy | Self::PodPolicyBinding => Found::ByPrefix(POD_POLICY_PREFIX),
             Self::PodWebhook => Found::ByName(&[POD_WEBHOOK_CONFIGURATION]),
             Self::Account => Found::ByName(&[AGENT_NAME]),
             Self::Role => Found::ByName(&[AGENT_ROLE]),

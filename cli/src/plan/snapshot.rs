@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use isp_api::names::{
-    AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER,
-};
+use isp_api::names::{AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION};
 use isp_api::sidecar::policy::API_VERSION;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::cluster::Admission;
@@ -144,15 +142,16 @@ async fn own(connection: &Connection, cluster: &mut Cluster) -> Result<(), Comma
     for kind in OwnKind::ALL {
         let lists = match kind.found() {
             Found::ByName(names) => names.iter().map(|name| named(name)).collect(),
-            Found::ByLabel if !cluster.admission.serves_policies => Vec::new(),
-            Found::ByLabel => {
-                vec![ListParams::default().labels(&format!("{NAME_LABEL}={OPERATOR_FIELD_MANAGER}"))]
-            }
+            Found::ByPrefix(_) if !cluster.admission.serves_policies => Vec::new(),
+            Found::ByPrefix(_) => vec![ListParams::default()],
         };
         let known = cluster.own.entry(kind).or_default();
         for list in lists {
             read::each_of(connection, &kind.resource(), list, |object| {
-                known.insert(observe::key(&object.metadata), observe::written(&object));
+                let key = observe::key(&object.metadata);
+                if kind.found().includes(&key.name) {
+                    known.insert(key, observe::written(&object));
+                }
             })
             .await?;
         }

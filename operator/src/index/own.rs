@@ -9,17 +9,17 @@ use kube::runtime::watcher::Event;
 use super::News;
 use super::reading::{Reading, told};
 
-/// How far each watch has come: one for each name that is looked for, or one for all that carry the operator's label.
+/// How far each watch has come: one for each name that is looked for, or one for all of a kind.
 pub(super) struct Readings(Vec<(OwnKind, Option<&'static str>, Reading<Key, Written>)>);
 
 impl Readings {
     pub(super) fn new(readiness: &Readiness) -> Self {
         let watches = OwnKind::ALL.into_iter().flat_map(|kind| match kind.found() {
             Found::ByName(names) => names.iter().map(|name| (kind, Some(*name))).collect(),
-            Found::ByLabel => vec![(kind, None)],
+            Found::ByPrefix(_) => vec![(kind, None)],
         });
         let reading = |(kind, name): (OwnKind, Option<&'static str>)| {
-            // Those that are found by their label may not be served.
+            // Kinds that are read whole may not be served.
             let pending = name.map(|_| readiness.register(kind.plural()));
             (kind, name, Reading::new(pending))
         };
@@ -42,7 +42,10 @@ impl Readings {
         event: Event<DynamicObject>,
     ) -> News {
         let Some(reading) = self.of(kind, |known| known == name) else { return News::Nothing };
-        let told = told(event, key, |object| Some(observe::written(&object)));
+        let told = told(event, key, |object| {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            kind.found().includes(name).then(|| observe::written(&object))
+        });
         let known = cluster.own.entry(kind).or_default();
         reading.take_among(known, told, |key, _| name.is_none_or(|name| name == key.name))
     }

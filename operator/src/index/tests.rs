@@ -156,7 +156,7 @@ fn own(kind: OwnKind, name: &'static str) -> Update {
 fn nothing_of_ours() -> impl Iterator<Item = Update> {
     OwnKind::ALL.into_iter().flat_map(|kind| match kind.found() {
         Found::ByName(names) => names.iter().map(|name| own(kind, name)).collect(),
-        Found::ByLabel => Vec::new(),
+        Found::ByPrefix(_) => Vec::new(),
     })
 }
 
@@ -395,4 +395,20 @@ fn nodes_that_report_the_same_share_it() {
     assert_eq!(reports["a"].acknowledged["u"].generation, 2);
     assert!(Arc::ptr_eq(&reports["a"].acknowledged, &reports["b"].acknowledged));
     assert_eq!(reports["a"].identity, Identity { uid: "a".to_owned(), version: "1".to_owned() });
+}
+
+#[test]
+fn a_policy_with_a_name_of_ours_is_known_whatever_its_labels_and_others_are_not() {
+    let mut index = index();
+    let policy =
+        |name: &str| object(json!({"metadata": {"name": name, "uid": name, "resourceVersion": "1"}}));
+    let event = |event| Update::Own(OwnKind::PodPolicy, None, Box::new(event));
+    index.take(event(Init));
+    index.take(event(InitApply(policy("sourcepreserve.web.0"))));
+    index.take(event(InitApply(policy("somebody-elses"))));
+    index.take(event(InitDone));
+    index.take(event(Apply(policy("another"))));
+    let known: Vec<_> =
+        index.cluster().own(OwnKind::PodPolicy).map(|(key, own)| (&*key.name, own.ours)).collect();
+    assert_eq!(known, [("sourcepreserve.web.0", false)]);
 }

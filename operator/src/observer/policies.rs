@@ -17,7 +17,7 @@ use crate::index::{AdmissionUpdate, Update};
 const SOME_DAY: Duration = Duration::from_hours(1);
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Says whether there are policies; from when there are, tells of those that carry our label.
+/// Says whether there are policies; from when there are, tells of those with a name that the operator gives.
 pub(super) fn watch(client: Client) -> BoxStream<'static, Update> {
     let asked = stream::unfold(Asked::NotYet, {
         let client = client.clone();

@@ -68,10 +68,11 @@ async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
             .await;
         operator.signal(Signal::SIGTERM);
         assert!(operator.end().await.success(), "{}", operator.complained());
-        timed("an upgrade that cannot start", Box::pin(upgrade::cannot_be_pulled(&scenario, &kubeconfig)))
-            .await;
+        let pulled = Box::pin(upgrade::cannot_be_pulled(&scenario, &kubeconfig));
+        timed("an upgrade that cannot be pulled", pulled).await;
         let mut operator = operator::run(&scenario, &kubeconfig, AGENT_IMAGE, "second.log");
         wait_until_ready(&scenario).await;
+        timed("an upgrade that does not start", Box::pin(upgrade::does_not_start(&scenario))).await;
         timed("kube-proxy comes back once", Box::pin(kube_proxy::comes_back_once(&scenario))).await;
         timed("and again and again", Box::pin(kube_proxy::is_not_fought(&scenario))).await;
         traffic.expect_no_failure().await;

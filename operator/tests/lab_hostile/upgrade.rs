@@ -1,15 +1,17 @@
-//! An upgrade of the agents that cannot start.
+//! Upgrades of the agents that cannot start.
 
 use std::path::Path;
 
 use isp_api::names::AGENT_REVISION_LABEL;
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
+use kube::api::PostParams;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::harness::{ELSEWHERE, OBJECT, Scenario};
-use crate::{operator, said};
+use crate::harness::{ELSEWHERE, OBJECT, Scenario, eventually};
+use crate::{operator, said, wait_until_ready};
 
 async fn revision(scenario: &Scenario, node: &str) -> Option<String> {
     let node = Api::<Node>::all(scenario.lab.client()).get(node).await.unwrap();
@@ -31,4 +33,33 @@ pub(crate) async fn cannot_be_pulled(scenario: &Scenario, kubeconfig: &Path) {
     }
     operator.signal(Signal::SIGTERM);
     assert!(operator.end().await.success(), "{}", operator.complained());
+}
+
+/// The cluster's kube-proxy gets an argument that it does not know, and the agents follow it. The first node goes back to the revision that
+/// worked, and no other node is taken.
+pub(crate) async fn does_not_start(scenario: &Scenario) {
+    let before = revision(scenario, ELSEWHERE[0]).await;
+    assert!(before.is_some());
+    patch_kube_proxy(scenario, |arguments| arguments.push("--no-such-argument".to_owned())).await;
+    let mut taken = false;
+    eventually("a node goes back to the revision before", async || {
+        let now = revision(scenario, ELSEWHERE[0]).await;
+        taken |= now != before;
+        assert_eq!(revision(scenario, ELSEWHERE[1]).await, before, "another node was taken");
+        taken && now == before
+    })
+    .await;
+    let message = said::wait_for(scenario, "AgentsReady", "False", "WaveFailed").await;
+    assert!(message.contains(ELSEWHERE[0]), "{message}");
+    patch_kube_proxy(scenario, |arguments| drop(arguments.pop())).await;
+    wait_until_ready(scenario).await;
+    assert_eq!(revision(scenario, ELSEWHERE[0]).await, before);
+}
+
+async fn patch_kube_proxy(scenario: &Scenario, change: impl Fn(&mut Vec<String>)) {
+    let sets: Api<DaemonSet> = Api::namespaced(scenario.lab.client(), "kube-system");
+    let mut set = sets.get("kube-proxy").await.unwrap();
+    let container = &mut set.spec.template.spec.as_mut().unwrap().containers[0];
+    change(container.args.as_mut().or(container.command.as_mut()).unwrap());
+    sets.replace("kube-proxy", &PostParams::default(), &set).await.unwrap();
 }

@@ -21,12 +21,10 @@ use super::pools::covers;
 use super::scene::{Object, Scene};
 use crate::action::Action;
 use crate::cluster::{Key, Written};
-use crate::own::{OwnKind, content};
+use crate::own::{OwnKind, POD_POLICY_PREFIX, content};
 
 /// More entries than these, which differ, are asked about as one that selects more than it needs to: the webhook looks itself.
 const MOST_ENTRIES: usize = 16;
-/// How the names of policies and of their bindings begin.
-const POLICY_PREFIX: &str = "sourcepreserve.";
 /// How many owners of stale pods are listed.
 const MOST_OWNERS: usize = 20;
 
@@ -71,13 +69,7 @@ fn bring(scene: &Scene<'_>, kind: OwnKind, wanted: &BTreeMap<String, Value>, pla
 
 /// Those that the operator made: applied by its manager, under a name that it gives.
 fn made<'s>(scene: &'s Scene<'_>, kind: OwnKind) -> impl Iterator<Item = (&'s Key, &'s Written)> {
-    scene.cluster.own(kind).filter(move |(key, written)| {
-        let named = match kind {
-            OwnKind::PodWebhook => key.name == POD_WEBHOOK_CONFIGURATION,
-            _ => key.name.starts_with(POLICY_PREFIX),
-        };
-        named && written.ours
-    })
+    scene.cluster.own(kind).filter(move |(key, written)| kind.found().includes(&key.name) && written.ours)
 }
 
 /// Whether something has the name that the operator did not make.
@@ -183,13 +175,13 @@ fn wanted_policies(scene: &Scene<'_>) -> Vec<((String, Value), (String, Value))>
 }
 
 fn policy_name(object: &str, place: usize) -> String {
-    format!("{POLICY_PREFIX}{object}.{place}")
+    format!("{POD_POLICY_PREFIX}{object}.{place}")
 }
 
 /// Whether a policy is of an object. The name of an object may have dots, so that one may begin like another.
 fn is_policy_of(object: &str, name: &str) -> bool {
     let place =
-        name.strip_prefix(POLICY_PREFIX).and_then(|rest| rest.strip_prefix(object)?.strip_prefix('.'));
+        name.strip_prefix(POD_POLICY_PREFIX).and_then(|rest| rest.strip_prefix(object)?.strip_prefix('.'));
     place.is_some_and(|place| place.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
