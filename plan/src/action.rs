@@ -180,6 +180,13 @@ pub enum Returned {
     Policy,
     /// The label's former value.
     Label(OriginalLabel),
+    /// All that the operator changed, by its value: nothing tells any more which fields are the operator's.
+    Everything {
+        /// Whether the policy goes back to `Cluster`.
+        policy: bool,
+        /// The label, and the value that it had before, if any.
+        label: Option<(String, Option<String>)>,
+    },
 }
 
 /// The fields of a node that are ours.
@@ -241,6 +248,7 @@ impl Action {
             },
             Self::ReturnFields { fields: Returned::Policy, .. } => "return-policy",
             Self::ReturnFields { fields: Returned::Label(_), .. } => "return-label",
+            Self::ReturnFields { fields: Returned::Everything { .. }, .. } => "undo-service",
             Self::ShapeNode { step, .. } => match step {
                 NodeStep::PullImages => "pull-images",
                 NodeStep::GiveUpImages => "give-up-images",

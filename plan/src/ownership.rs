@@ -118,6 +118,21 @@ pub fn ours(owners: &[Owner]) -> bool {
     owners.iter().any(|owner| owner.is_us() && owner.field)
 }
 
+/// The manager to which the API server gives every field of an object without managedFields when somebody applies to it.
+pub(crate) const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Whether the fields of ours cannot be given up by no longer applying them: managedFields do not tell of us, or were emptied and tell of
+/// us and of everybody before.
+pub(crate) fn is_lost(owners: &[Owner]) -> bool {
+    let mine = owners.iter().find(|owner| owner.is_us());
+    let blurred = |mine: &Owner| {
+        owners.iter().filter(|owner| owner.manager == BEFORE_FIRST_APPLY).any(|before| {
+            (before.field && mine.field) || before.labels.intersection(&mine.labels).next().is_some()
+        })
+    };
+    mine.is_none_or(blurred)
+}
+
 /// What a declaration would be in the annotation of `kubectl apply`, at a path.
 pub(crate) fn last_applied(annotations: Option<&BTreeMap<String, String>>) -> Option<Value> {
     let text = annotations?.get("kubectl.kubernetes.io/last-applied-configuration")?;

@@ -42,6 +42,11 @@ fn requirements(state: &Value) -> Vec<String> {
 }
 
 async fn on_and_off(set: &Value, cluster: &Cluster) -> (Value, Value) {
+    on_meanwhile_and_off(set, cluster, json!({})).await
+}
+
+/// With this patch of the DaemonSet in between.
+async fn on_meanwhile_and_off(set: &Value, cluster: &Cluster, patch: Value) -> (Value, Value) {
     make(cluster, "web").await;
     let before = cluster.state(set).await;
     let stand_in = cluster.stand_in();
@@ -52,6 +57,7 @@ async fn on_and_off(set: &Value, cluster: &Cluster) -> (Value, Value) {
     for term in kept_off {
         assert!(term.contains("sourcepreserve.io/agent-pool") && term.contains("DoesNotExist"), "{term}");
     }
+    cluster.merge(set, "editor", patch).await;
     cluster.delete("web").await;
     stand_in.abort();
     (before, cluster.state(set).await)
@@ -92,4 +98,18 @@ async fn declared_terms_are_extended_and_come_back() {
     // Whoever has declared them can apply them again without a conflict.
     cluster.kubectl_apply(&set).await;
     assert_eq!(cluster.state(&set).await["spec"], before["spec"]);
+}
+
+/// Nothing tells any more which of its fields are the operator's.
+#[tokio::test]
+async fn one_whose_managed_fields_were_emptied_is_put_back_all_the_same() {
+    let emptied = json!({"metadata": {"managedFields": [{}]}});
+    for terms in [None, Some(terms())] {
+        let cluster = cluster().await;
+        let set = daemon_set(terms.as_ref());
+        cluster.create(&set, "kubeadm").await;
+        let (before, after) = on_meanwhile_and_off(&set, &cluster, emptied.clone()).await;
+        assert_eq!(requirements(&after), requirements(&before));
+        assert_eq!(after["metadata"]["annotations"], before["metadata"]["annotations"]);
+    }
 }

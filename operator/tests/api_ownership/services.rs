@@ -237,6 +237,30 @@ async fn who_keeps_putting_a_field_back_is_reported_and_not_fought() {
     }
 }
 
+/// Who may edit a Service may empty its managedFields. Then nothing tells which fields are the operator's: neither alone, nor after
+/// somebody has applied to it again.
+#[tokio::test]
+async fn a_service_whose_managed_fields_were_emptied_is_put_back_all_the_same() {
+    let cluster = cluster().await;
+    for (name, again) in [("emptied", false), ("emptied-and-applied", true)] {
+        let service = make(&cluster, name).await;
+        cluster.preserve(name, spec(name, false)).await;
+        cluster.wait_for(name, "Ready", "True").await;
+        cluster.merge(&service, "editor", json!({"metadata": {"managedFields": [{}]}})).await;
+        let managed = cluster.state(&service).await["metadata"]["managedFields"].clone();
+        assert!(managed.is_null(), "{managed}");
+        if again {
+            let other = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": name, "labels": {"a": "b"}}});
+            cluster.server_side_apply(&other, "gitops").await;
+        }
+        cluster.delete(name).await;
+        let after = cluster.state(&service).await;
+        assert_eq!(after["spec"][POLICY], "Cluster", "{name}");
+        let left = (&after["metadata"]["annotations"], &after["metadata"]["labels"][LABEL]);
+        assert_eq!(left, (&Value::Null, &Value::Null), "{name}: {after}");
+    }
+}
+
 #[tokio::test]
 async fn applying_the_same_object_again_changes_nothing() {
     let cluster = cluster().await;

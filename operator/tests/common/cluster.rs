@@ -139,12 +139,13 @@ impl Cluster {
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
             annotations.remove("deprecated.daemonset.template.generation");
         }
-        let managed = metadata.get_mut("managedFields").and_then(Value::as_array_mut).unwrap();
-        managed.retain(|entry| entry["subresource"] != "status");
-        for entry in managed.iter_mut() {
-            entry.as_object_mut().unwrap().remove("time");
+        if let Some(managed) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
+            managed.retain(|entry| entry["subresource"] != "status");
+            for entry in managed.iter_mut() {
+                entry.as_object_mut().unwrap().remove("time");
+            }
+            managed.sort_by_key(ToString::to_string);
         }
-        managed.sort_by_key(ToString::to_string);
         state
     }
 

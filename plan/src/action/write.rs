@@ -98,7 +98,9 @@ impl Action {
                 namespaced(Resource::DaemonSet, daemon_set, US, body)
             }
             Self::ReturnTerms { daemon_set, identity, owner, terms } => {
-                let body = json!({"metadata": precondition(identity), "spec": affinity(terms)});
+                let mut metadata = precondition(identity);
+                metadata["annotations"] = json!({ORIGINAL_ANNOTATION: null});
+                let body = json!({"metadata": metadata, "spec": affinity(terms)});
                 namespaced(Resource::DaemonSet, daemon_set, Verb::Merge { manager: owner.clone() }, body)
             }
             Self::ReleaseKubeProxy { daemon_set, identity } => {
@@ -184,6 +186,17 @@ fn return_fields(identity: &Identity, fields: &Returned) -> Value {
             metadata["labels"] = json!({&label.key: label.value});
             json!({"metadata": metadata})
         }
+        Returned::Everything { policy, label } => {
+            metadata["annotations"] = json!({ORIGINAL_ANNOTATION: null});
+            if let Some((key, before)) = label {
+                metadata["labels"] = json!({key: before});
+            }
+            let mut body = json!({"metadata": metadata});
+            if *policy {
+                body["spec"] = json!({"externalTrafficPolicy": "Cluster"});
+            }
+            body
+        }
     }
 }
 
@@ -218,8 +231,10 @@ fn bare_daemon_set(key: &Key, identity: &Identity) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata})
 }
 
+/// No terms: a patch removes what there is.
 fn affinity(terms: &[NodeSelectorTerm]) -> Value {
+    let required = if terms.is_empty() { Value::Null } else { json!({"nodeSelectorTerms": terms}) };
     json!({"template": {"spec": {"affinity": {"nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+        "requiredDuringSchedulingIgnoredDuringExecution": required,
     }}}}})
 }

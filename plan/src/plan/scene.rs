@@ -329,10 +329,15 @@ fn touch<'a>(
         objects.iter().enumerate().rev().map(|(place, object)| (object.label.clone(), place)).collect();
     let mut orphans = BTreeSet::new();
     for (key, service) in &cluster.services {
+        let by_record = service.record.as_ref().and_then(|record| names.get(record.object.as_str()));
         let Some(ours) = service.owners.iter().find(|owner| owner.is_us()) else {
+            // Somebody has emptied managedFields, or made it anew from a copy: the object's own status still lists it.
+            let kept = service.record.as_ref().is_some_and(|record| record.retained);
+            if let Some(place) = by_record.filter(|place| !kept && objects[**place].lists(key)) {
+                objects[*place].touched.push(key);
+            }
             continue;
         };
-        let by_record = service.record.as_ref().and_then(|record| names.get(record.object.as_str()));
         let by_label = || {
             let mut labels_of_ours = ours.labels.iter().filter_map(|key| {
                 let value = service.labels.get(key)?.clone();

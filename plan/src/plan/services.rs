@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-use isp_api::names::{ORIGINAL_ANNOTATION, SERVICE_LABEL};
+use isp_api::names::{OPERATOR_FIELD_MANAGER, ORIGINAL_ANNOTATION, SERVICE_LABEL};
 use isp_api::preserve::{
     Original, ServiceLabel, ServiceState, ServiceStatus, TrafficPolicy, WhenNoIngressEndpoint,
 };
@@ -31,7 +31,7 @@ use super::rollout::Rollout;
 use super::scene::{Going, Object, Scene};
 use crate::action::{Action, Returned, ServiceStep, Shape};
 use crate::cluster::{Key, Service};
-use crate::ownership::{Owner, foreign, ours, undeclared_owner};
+use crate::ownership::{Owner, foreign, is_lost, ours, undeclared_owner};
 use crate::record::{OriginalLabel, ServiceRecord};
 use crate::waits::Wait;
 
@@ -387,6 +387,9 @@ impl Wanted<'_, '_> {
 /// Services is ever returned; nobody gets another one set in somebody else's name.
 fn restore(scene: &Scene<'_>, key: &Key, service: &Service) -> Action {
     let record = service.record.as_ref();
+    if let Some(record) = record.filter(|_| is_lost(&service.owners)) {
+        return undo(scene, key, service, record);
+    }
     if ours(&service.owners) {
         let Some(record) = record else {
             let shape = Shape { label: our_label(service), local: false, record: None };
@@ -411,6 +414,26 @@ fn restore(scene: &Scene<'_>, key: &Key, service: &Service) -> Action {
         };
     }
     shape_service(key, service, Shape::default(), ServiceStep::Release)
+}
+
+/// The way back in one step, by values: nothing tells any more which fields are ours. What somebody has declared since stays.
+fn undo(scene: &Scene<'_>, key: &Key, service: &Service, record: &ServiceRecord) -> Action {
+    let declares =
+        |owns: &dyn Fn(&Owner) -> bool| foreign(&service.owners).any(|owner| owner.applies && owns(owner));
+    let changed = service.policy == Some(TrafficPolicy::Local) && record.policy == TrafficPolicy::Cluster;
+    let object = scene.objects.iter().find(|object| object.name == record.object);
+    let label = object.map(|object| &object.label).filter(|label| {
+        service.labels.get(&label.key) == Some(&label.value)
+            && !declares(&|owner| owner.labels.contains(&label.key))
+    });
+    let former = |label: &ServiceLabel| {
+        let former = record.label.as_ref().filter(|former| former.key == label.key);
+        (label.key.clone(), former.map(|former| former.value.clone()))
+    };
+    let fields =
+        Returned::Everything { policy: changed && !declares(&|owner| owner.field), label: label.map(former) };
+    let owner = record.policy_owner.clone().unwrap_or_else(|| OPERATOR_FIELD_MANAGER.to_owned());
+    Action::ReturnFields { service: key.clone(), identity: service.identity.clone(), owner, fields }
 }
 
 /// The policy goes to whom it was taken from, who then owns it as before, or to its default.

@@ -13,7 +13,7 @@ use crate::action::{Action, Returned, Shape};
 use crate::cluster::{DaemonSet, Identity, Key, Service, Written};
 use crate::observe;
 use crate::own::content;
-use crate::ownership::Owner;
+use crate::ownership::{BEFORE_FIRST_APPLY, Owner};
 
 /// Any port will do.
 const HEALTH_CHECK_PORT: i32 = 30000;
@@ -72,6 +72,24 @@ impl Simulation {
                         owner_entry(found, owner, false).labels.insert(label.key.clone());
                         found.labels.insert(label.key.clone(), label.value.clone());
                     }
+                    Returned::Everything { policy, label } => {
+                        found.record = None;
+                        if let Some((key, before)) = label {
+                            found.owners.iter_mut().for_each(|owner| {
+                                owner.labels.remove(key);
+                            });
+                            match before {
+                                Some(value) => {
+                                    owner_entry(found, owner, false).labels.insert(key.clone());
+                                    found.labels.insert(key.clone(), value.clone());
+                                }
+                                None => drop(found.labels.remove(key)),
+                            }
+                        }
+                        if *policy {
+                            write_policy(found, owner, false, TrafficPolicy::Cluster);
+                        }
+                    }
                 }
             }
             Action::ShapeNode { node, identity, shape, .. } => {
@@ -112,6 +130,7 @@ impl Simulation {
                 let Some(found) = self.daemon_set(daemon_set, identity, version) else { return false };
                 found.owners.retain(|owner| !owner.is_us());
                 found.owners.push(Owner { manager: owner.clone(), field: true, ..Owner::default() });
+                found.record = None;
                 set_terms(&mut found.object, terms.clone());
             }
             Action::ReleaseKubeProxy { daemon_set, identity } => {
@@ -119,8 +138,11 @@ impl Simulation {
                 if found.owners.iter().any(|owner| owner.is_us() && owner.field) {
                     set_terms(&mut found.object, Vec::new());
                 }
+                // An apply removes only what its manager owns.
+                if found.owners.iter().any(Owner::is_us) {
+                    found.record = None;
+                }
                 found.owners.retain(|owner| !owner.is_us());
-                found.record = None;
             }
             Action::ApplyPool { daemon_set, .. } => {
                 let key = observe::key(&daemon_set.metadata);
@@ -189,6 +211,12 @@ pub(crate) fn write_policy(service: &mut Service, manager: &str, applies: bool, 
 }
 
 fn shape_service(service: &mut Service, shape: &Shape) {
+    let owned = service.owners.iter().any(Owner::is_us);
+    if service.owners.is_empty() {
+        let labels = service.labels.keys().cloned().collect();
+        let (manager, field) = (BEFORE_FIRST_APPLY.to_owned(), service.policy.is_some());
+        service.owners.push(Owner { manager, field, labels, ..Owner::default() });
+    }
     let us = owner_entry(service, OPERATOR_FIELD_MANAGER, true);
     let (had_field, had_labels) = (us.field, std::mem::take(&mut us.labels));
     us.field = false;
@@ -212,7 +240,10 @@ fn shape_service(service: &mut Service, shape: &Shape) {
         service.policy = Some(TrafficPolicy::Cluster);
         service.health_check_node_port = None;
     }
-    service.record.clone_from(&shape.record);
+    // An apply removes only what its manager owns.
+    if owned || shape.record.is_some() {
+        service.record.clone_from(&shape.record);
+    }
     if *shape == Shape::default() {
         service.owners.retain(|owner| !owner.is_us());
     }

@@ -1,5 +1,6 @@
 //! What keeps kube-proxy off nodes with an agent, how often that was done, and how it is given up.
 
+use isp_api::names::OPERATOR_FIELD_MANAGER;
 use isp_api::preserve::KubeProxyStatus;
 
 use super::super::Plan;
@@ -8,7 +9,7 @@ use super::super::scene::{Object, Scene};
 use super::{is_kept_off, kept_off, original, terms};
 use crate::action::Action;
 use crate::cluster::{DaemonSet, Key};
-use crate::ownership::{foreign, ours};
+use crate::ownership::{foreign, is_lost, ours};
 use crate::record::AffinityRecord;
 use crate::waits::Wait;
 
@@ -94,13 +95,19 @@ pub(in crate::plan) fn status(
     }
 }
 
-/// Gives up what is ours on kube-proxy, the terms first.
+/// Gives up what is ours on kube-proxy. Terms that it had before go back to their owner; so do those of which nothing tells any more that
+/// they are ours.
 fn release(key: &Key, set: &DaemonSet) -> Option<Action> {
     let (daemon_set, identity) = (key.clone(), set.identity.clone());
     let record = set.record.as_ref()?;
     let shared = foreign(&set.owners).any(|owner| owner.field);
+    let lost = is_lost(&set.owners);
     let before = original(&terms(set));
     match &record.owner {
+        owner if lost => {
+            let owner = owner.clone().unwrap_or_else(|| OPERATOR_FIELD_MANAGER.to_owned());
+            Some(Action::ReturnTerms { daemon_set, identity, owner, terms: before })
+        }
         Some(owner) if ours(&set.owners) && !shared && !before.is_empty() => {
             Some(Action::ReturnTerms { daemon_set, identity, owner: owner.clone(), terms: before })
         }

@@ -1,6 +1,6 @@
 //! What others write in our name: DaemonSets, Services, annotations, labels and clocks that are not to be trusted.
 
-use isp_api::preserve::Phase;
+use isp_api::preserve::{Phase, TrafficPolicy};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -9,6 +9,7 @@ use super::world::{World, kube_proxy};
 use crate::cluster::{DaemonSet, Key};
 use crate::observe;
 use crate::ownership::Owner;
+use crate::plan::kube_proxy::is_kept_off;
 use crate::record::{Handover, ServiceRecord};
 
 /// A DaemonSet with our label that somebody else made.
@@ -86,6 +87,37 @@ fn a_service_that_pretends_to_be_an_objects_neither_stalls_its_deletion_nor_skip
     forge(&mut world, &Key::new("web", "forged"), "web");
     world.settle(|_, _| {});
     assert!(world.cluster.nodes.values().all(|node| node.pool.is_none()), "the check has not passed");
+}
+
+/// Whoever may edit an object may empty its managedFields: nothing tells any more who wrote what.
+#[test]
+fn a_service_whose_managed_fields_were_emptied_is_put_back_all_the_same() {
+    let mut world = ready();
+    world.service(&web(), |service| service.owners.clear());
+    world.settle(|_, _| {});
+    assert_eq!(phase(&world), Phase::Ready);
+    world.delete_object("web");
+    world.settle(|_, _| {});
+    assert!(world.cluster.objects.is_empty());
+    let service = &world.cluster.services[&web()];
+    assert_eq!(service.policy, Some(TrafficPolicy::Cluster));
+    assert!(!service.labels.contains_key("sourcepreserve.io/preserve"), "{:?}", service.labels);
+    assert_eq!(service.record, None);
+}
+
+#[test]
+fn a_kube_proxy_whose_managed_fields_were_emptied_is_put_back_all_the_same() {
+    let mut world = ready();
+    let before = world.cluster.daemon_sets[&World::kube_proxy_key()].object.spec.template.spec.clone();
+    let set = world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap();
+    set.owners.clear();
+    world.delete_object("web");
+    world.settle(|_, _| {});
+    assert!(world.cluster.objects.is_empty(), "the deletion does not hang");
+    let set = &world.cluster.daemon_sets[&World::kube_proxy_key()];
+    assert_eq!(set.record, None);
+    assert_ne!(set.object.spec.template.spec, before);
+    assert!(!is_kept_off(set));
 }
 
 #[test]

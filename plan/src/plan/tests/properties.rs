@@ -46,6 +46,7 @@ enum Move {
     LeaderChange,
     ForgeService(u8),
     ForgeNode(u8, u8),
+    EmptyManagedFields(u8),
 }
 
 fn a_move() -> impl Strategy<Value = Move> {
@@ -74,6 +75,7 @@ fn a_move() -> impl Strategy<Value = Move> {
         1 => Just(Move::LeaderChange),
         1 => byte().prop_map(Move::ForgeService),
         1 => (byte(), byte()).prop_map(|(node, what)| Move::ForgeNode(node, what)),
+        1 => byte().prop_map(Move::EmptyManagedFields),
     ]
 }
 
@@ -217,7 +219,23 @@ fn happen(world: &mut World, what: &Move) {
             forge(world, &Key::new(FORGED, format!("f{}", number % 2)), &object(number / 2));
         }
         Move::ForgeNode(number, what) => forge_node(world, &node(*number), *what),
+        Move::EmptyManagedFields(number) => match number % (SERVICES + 1) {
+            SERVICES => empty_kube_proxy(world),
+            number => world.service(&service(number), |service| {
+                // Else nothing tells that somebody wanted Local in the end.
+                if !service.owners.iter().any(|owner| owner.applies && !owner.is_us()) {
+                    service.owners.clear();
+                }
+            }),
+        },
     }
+}
+
+fn empty_kube_proxy(world: &mut World) {
+    let version = world.version();
+    let set = world.cluster.daemon_sets.get_mut(&World::kube_proxy_key()).unwrap();
+    set.owners.clear();
+    set.identity.version = version;
 }
 
 /// Somebody who may edit a node writes our annotations on it, in our name.

@@ -47,22 +47,8 @@ pub(super) fn is_ours(world: &Simulation, forged: &Forged, action: &Action) {
                 assert!(of_object || there, "{action}: a label {label:?} of nobody");
             }
         }
-        Action::ReturnFields { service: key, owner, fields, .. } => {
-            let Some(service) = cluster.services.get(key) else { return };
-            assert!(wrote(service), "{action}: nothing was taken from it");
-            assert!(owner != US && !owner.is_empty() && owner.len() <= 128, "{action} to {owner:?}");
-            if let Returned::Label(label) = fields {
-                let marks =
-                    |key: &str| cluster.objects.values().any(|object| object.service_label().key == key);
-                assert!(
-                    label.key == "sourcepreserve.io/preserve" || marks(&label.key),
-                    "{action}: {label:?}"
-                );
-                assert!(
-                    label.value.len() <= 63 && !label.value.contains(['\n', '\0', '/']),
-                    "{action}: {label:?}"
-                );
-            }
+        Action::ReturnFields { service, owner, fields, .. } => {
+            returns_what_was_taken(cluster, action, service, owner, fields);
         }
         Action::ShapeNode { node: name, .. } => {
             let Some(node) = cluster.nodes.get(name) else { return };
@@ -123,6 +109,23 @@ pub(super) fn is_ours(world: &Simulation, forged: &Forged, action: &Action) {
                 "{action}: somebody else made it"
             );
         }
+    }
+}
+
+fn returns_what_was_taken(cluster: &Cluster, action: &Action, key: &Key, owner: &str, fields: &Returned) {
+    let Some(service) = cluster.services.get(key) else { return };
+    let lists = |object: &isp_api::IngressSourcePreserve| {
+        let listed = object.status.iter().flat_map(|status| &status.services);
+        listed.into_iter().any(|known| known.namespace == key.namespace && known.name == key.name)
+    };
+    let told = service.record.as_ref().and_then(|record| cluster.objects.get(&record.object));
+    let everything = matches!(fields, Returned::Everything { .. });
+    assert!(wrote(service) || everything && told.is_some_and(lists), "{action}: nothing was taken from it");
+    assert!((owner != US || everything) && !owner.is_empty() && owner.len() <= 128, "{action} to {owner:?}");
+    if let Returned::Label(label) = fields {
+        let marks = |key: &str| cluster.objects.values().any(|object| object.service_label().key == key);
+        assert!(label.key == "sourcepreserve.io/preserve" || marks(&label.key), "{action}: {label:?}");
+        assert!(label.value.len() <= 63 && !label.value.contains(['\n', '\0', '/']), "{action}: {label:?}");
     }
 }
 
