@@ -31,7 +31,7 @@ pub(crate) use self::admission::AdmissionUpdate;
 use self::endpoints::Endpoints;
 pub(crate) use self::kube_proxy::Configurations;
 use self::kube_proxy::Followed;
-use self::reading::{Reading, told};
+use self::reading::Reading;
 
 #[cfg(test)]
 mod tests;
@@ -152,33 +152,40 @@ impl Index {
         let cluster = &mut self.cluster;
         match update {
             Update::Objects(event) => {
-                let told = told(*event, ResourceExt::name_any, |object| Some(slim(object)));
-                self.objects.take(&mut cluster.objects, told)
+                self.objects
+                    .take(&mut cluster.objects, *event, ResourceExt::name_any, |object| Some(slim(object)))
             }
             Update::Services(event) => {
-                let told = told(*event, service_key, |object| Some(observe::service(&object)));
-                self.services.take(&mut cluster.services, told)
+                self.services.take(&mut cluster.services, *event, service_key, |object| {
+                    Some(observe::service(&object))
+                })
             }
             Update::Slices(event) => self.endpoints.take(&mut cluster.endpoints, *event),
             Update::Nodes(event) => {
-                let told = told(*event, ResourceExt::name_any, |object| Some(observe::node(&object)));
-                self.nodes.take(&mut cluster.nodes, told)
+                self.nodes.take(&mut cluster.nodes, *event, ResourceExt::name_any, |object| {
+                    Some(observe::node(&object))
+                })
             }
             Update::Reports(event) => {
                 let known = &mut self.acknowledged;
-                let told =
-                    told(*event, ResourceExt::name_any, |object| Some(observe::report(&object, known)));
-                self.reports.take(&mut cluster.reports, told)
+                self.reports.take(&mut cluster.reports, *event, ResourceExt::name_any, |object| {
+                    Some(observe::report(&object, known))
+                })
             }
             Update::DaemonSets(event) => {
-                let told = told(*event, daemon_set_key, |object| observe::daemon_set(&object));
-                self.daemon_sets.take(&mut cluster.daemon_sets, told)
+                self.daemon_sets.take(&mut cluster.daemon_sets, *event, daemon_set_key, |object| {
+                    observe::daemon_set(&object)
+                })
             }
             Update::AgentPods(event) => {
                 let others = &self.kube_proxies;
-                let told = told(*event, pod_key, |object| observe::pod(&object));
-                self.agent_pods
-                    .take_among(&mut cluster.pods, told, |_, pod| !others.contains_key(&pod.daemon_set))
+                self.agent_pods.take_among(
+                    &mut cluster.pods,
+                    *event,
+                    pod_key,
+                    |object| observe::pod(&object),
+                    |_, pod| !others.contains_key(&pod.daemon_set),
+                )
             }
             Update::KubeProxyPods(set, event) => {
                 let Some(followed) = self.kube_proxies.get_mut(&set) else { return News::Nothing };

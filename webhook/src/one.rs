@@ -5,7 +5,7 @@ use futures_util::stream::BoxStream;
 use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
 
-use isp_client::{Watched, events, named};
+use isp_client::{Change, Listing, Watched, events, named};
 
 /// What is known of the object.
 #[derive(Debug)]
@@ -20,13 +20,12 @@ pub(crate) enum Known<K> {
 pub(crate) struct One<K> {
     events: BoxStream<'static, Event<K>>,
     known: Known<K>,
-    /// What a list under way has told.
-    listed: Option<K>,
+    listing: Listing<K>,
 }
 
 impl<K: Watched> One<K> {
     pub(crate) fn new(api: Api<K>, name: &str) -> Self {
-        Self { events: events(api, named(name)).boxed(), known: Known::Nothing, listed: None }
+        Self { events: events(api, named(name)).boxed(), known: Known::Nothing, listing: Listing::default() }
     }
 
     pub(crate) fn known(&self) -> &Known<K> {
@@ -52,21 +51,14 @@ impl<K: Watched> One<K> {
     }
 
     fn fold(&mut self, event: Event<K>) -> bool {
-        match event {
-            Event::Init => {
-                self.listed = None;
-                false
-            }
-            Event::InitApply(object) => {
-                self.listed = Some(object);
-                false
-            }
-            Event::InitDone => {
-                self.known = self.listed.take().map_or(Known::Absent, Known::There);
+        match self.listing.fold(event, |object| object) {
+            None => false,
+            Some(Change::Listed(objects)) => {
+                self.known = objects.into_iter().next_back().map_or(Known::Absent, Known::There);
                 true
             }
-            Event::Apply(object) => self.unless_outdated(object, Known::There),
-            Event::Delete(object) => self.unless_outdated(object, |_| Known::Absent),
+            Some(Change::Applied(object)) => self.unless_outdated(object, Known::There),
+            Some(Change::Deleted(object)) => self.unless_outdated(object, |_| Known::Absent),
         }
     }
 
@@ -100,7 +92,11 @@ mod tests {
     }
 
     fn one() -> One<Secret> {
-        One { events: futures_util::stream::pending().boxed(), known: Known::Nothing, listed: None }
+        One {
+            events: futures_util::stream::pending().boxed(),
+            known: Known::Nothing,
+            listing: Listing::default(),
+        }
     }
 
     fn seen(one: &One<Secret>) -> String {

@@ -1,15 +1,14 @@
 //! Objects and reports as they change. The watches never give up; what goes wrong is said once until it works again.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
-use isp_client::chain;
+use isp_client::{Collected, chain};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use tokio::time::sleep;
 
 use crate::connection::WATCH_SECONDS;
@@ -23,39 +22,11 @@ enum News {
     Trouble(watcher::Error),
 }
 
-/// What is known of a kind.
-struct Known<K> {
-    now: BTreeMap<String, K>,
-    coming: BTreeMap<String, K>,
-    whole: bool,
-}
-
-impl<K> Default for Known<K> {
-    fn default() -> Self {
-        Self { now: BTreeMap::new(), coming: BTreeMap::new(), whole: false }
-    }
-}
-
-impl<K: ResourceExt> Known<K> {
-    fn take(&mut self, event: Event<K>) {
-        match event {
-            Event::Init => self.coming.clear(),
-            Event::InitApply(object) => drop(self.coming.insert(object.name_any(), object)),
-            Event::InitDone => {
-                self.now = std::mem::take(&mut self.coming);
-                self.whole = true;
-            }
-            Event::Apply(object) => drop(self.now.insert(object.name_any(), object)),
-            Event::Delete(object) => drop(self.now.remove(&object.name_any())),
-        }
-    }
-}
-
 /// See the module.
 pub(super) struct Following {
     news: BoxStream<'static, News>,
-    objects: Known<IngressSourcePreserve>,
-    reports: Known<IngressSourceNode>,
+    objects: Collected<IngressSourcePreserve>,
+    reports: Collected<IngressSourceNode>,
     in_trouble: bool,
 }
 
@@ -71,8 +42,8 @@ impl Following {
             reports.map(|event| event.map_or_else(News::Trouble, |event| News::Report(Box::new(event))));
         Self {
             news: stream::select(objects, reports).boxed(),
-            objects: Known::default(),
-            reports: Known::default(),
+            objects: Collected::default(),
+            reports: Collected::default(),
             in_trouble: false,
         }
     }
@@ -89,17 +60,16 @@ impl Following {
             while let Some(Some(news)) = self.news.next().now_or_never() {
                 self.take(news);
             }
-            if self.objects.whole && self.reports.whole {
-                let objects = self.objects.now.values().cloned().collect();
-                return (objects, self.reports.now.values().cloned().collect());
+            if let (Some(objects), Some(reports)) = (self.objects.complete(), self.reports.complete()) {
+                return (objects.values().cloned().collect(), reports.values().cloned().collect());
             }
         }
     }
 
     fn take(&mut self, news: News) {
         match news {
-            News::Object(event) => self.objects.take(*event),
-            News::Report(event) => self.reports.take(*event),
+            News::Object(event) => drop(self.objects.fold(*event, |object| object)),
+            News::Report(event) => drop(self.reports.fold(*event, |report| report)),
             // It fell behind, and everything is read anew.
             News::Trouble(watcher::Error::WatchError(status)) if status.code == 410 => return,
             News::Trouble(error) => {

@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
 
-use super::reading::{Reading, told};
+use super::reading::Reading;
 use super::{News, pod_key};
 
 /// Something that was read.
@@ -85,8 +85,9 @@ impl Readings {
         let Admission { bundle, serves_policies } = &mut cluster.admission;
         match update {
             AdmissionUpdate::Published(event) => {
-                let told = told(event, ResourceExt::name_any, |object| observe::bundle(&object));
-                let news = self.published.take(&mut self.bundles, told);
+                let news = self
+                    .published
+                    .take(&mut self.bundles, event, ResourceExt::name_any, |object| observe::bundle(&object));
                 *bundle = self.bundles.values().next().cloned();
                 news
             }
@@ -99,13 +100,13 @@ impl Readings {
                 let Some(Asked { namespaces, .. }) = &mut self.asked else { return News::Nothing };
                 let labels =
                     |object: PartialObjectMeta<Namespace>| object.metadata.labels.unwrap_or_default();
-                let told = told(event, ResourceExt::name_any, |object| Some(Arc::new(labels(object))));
-                namespaces.take(&mut cluster.namespaces, told)
+                namespaces.take(&mut cluster.namespaces, event, ResourceExt::name_any, |object| {
+                    Some(Arc::new(labels(object)))
+                })
             }
             AdmissionUpdate::Pods(event) => {
                 let Some(Asked { pods, .. }) = &mut self.asked else { return News::Nothing };
-                let told = told(event, pod_key, |object| observe::sidecar_pod(&object));
-                pods.take(&mut cluster.sidecars, told)
+                pods.take(&mut cluster.sidecars, event, pod_key, |object| observe::sidecar_pod(&object))
             }
         }
     }

@@ -7,7 +7,7 @@ use isp_plan::{Key, observe};
 use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube::runtime::watcher::Event;
 
-use super::reading::{Reading, told};
+use super::reading::Reading;
 use super::{News, pod_key};
 
 /// Of each ConfigMap, by file: where kube-proxy's kubeconfig is.
@@ -42,7 +42,12 @@ impl Followed {
         known: &mut BTreeMap<Key, Pod>,
         event: Event<PodObject>,
     ) -> News {
-        let told = told(event, pod_key, |object| observe::pod(&object));
-        self.pods.take_among(known, told, |_, pod| pod.daemon_set == *set)
+        self.pods.take_among(
+            known,
+            event,
+            pod_key,
+            |object| observe::pod(&object),
+            |_, pod| pod.daemon_set == *set,
+        )
     }
 }

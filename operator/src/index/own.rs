@@ -7,7 +7,7 @@ use kube::core::DynamicObject;
 use kube::runtime::watcher::Event;
 
 use super::News;
-use super::reading::{Reading, told};
+use super::reading::Reading;
 
 /// How far each watch has come: one for each name that is looked for, or one for all of a kind.
 pub(super) struct Readings(Vec<(OwnKind, Option<&'static str>, Reading<Key, Written>)>);
@@ -42,12 +42,12 @@ impl Readings {
         event: Event<DynamicObject>,
     ) -> News {
         let Some(reading) = self.of(kind, |known| known == name) else { return News::Nothing };
-        let told = told(event, key, |object| {
+        let known = cluster.own.entry(kind).or_default();
+        let fact = |object: DynamicObject| {
             let name = object.metadata.name.as_deref().unwrap_or_default();
             kind.found().includes(name).then(|| observe::written(&object))
-        });
-        let known = cluster.own.entry(kind).or_default();
-        reading.take_among(known, told, |key, _| name.is_none_or(|name| name == key.name))
+        };
+        reading.take_among(known, event, key, fact, |key, _| name.is_none_or(|name| name == key.name))
     }
 
     pub(super) fn take_answer(

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use isp_client::{Change, Listing};
 use isp_runtime::readiness::Pending;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
@@ -12,104 +13,65 @@ use kube::{Resource, ResourceExt};
 use super::News;
 use super::fact::{Fact, number};
 
-/// An event in terms of facts.
-pub(super) enum Told<K, F> {
-    /// A whole reading begins.
-    Begin,
-    /// Part of it.
-    Listed(K, F),
-    /// It is complete.
-    Whole,
-    /// The object is so now.
-    Is(K, F),
-    /// The object is not there, or no longer of interest, as of a version.
-    IsNot(K, Option<u64>),
-    /// Nothing of interest.
-    Nothing,
-}
-
-/// Puts an event in terms of facts. Objects without one are of no interest.
-pub(super) fn told<O: Resource, K, F>(
-    event: Event<O>,
-    key: impl FnOnce(&O) -> K,
-    fact: impl FnOnce(O) -> Option<F>,
-) -> Told<K, F> {
-    let version = |object: &O| object.resource_version().as_deref().and_then(number);
-    match event {
-        Event::Init => Told::Begin,
-        Event::InitDone => Told::Whole,
-        Event::InitApply(object) => {
-            let key = key(&object);
-            fact(object).map_or(Told::Nothing, |fact| Told::Listed(key, fact))
-        }
-        Event::Apply(object) => {
-            let (key, version) = (key(&object), version(&object));
-            match fact(object) {
-                Some(fact) => Told::Is(key, fact),
-                None => Told::IsNot(key, version),
-            }
-        }
-        Event::Delete(object) => Told::IsNot(key(&object), version(&object)),
-    }
-}
+/// An object as a watch reports it: its key, its version, and its fact unless it is of no interest.
+type Item<K, F> = (K, Option<u64>, Option<F>);
 
 /// How far the reading of one kind has come. The facts themselves are in the cluster.
 pub(super) struct Reading<K, F> {
     /// Until it has been read whole once.
     pending: Option<Pending>,
-    whole: bool,
-    /// What has come of a reading that is not whole yet.
-    coming: BTreeMap<K, F>,
+    listing: Listing<Item<K, F>>,
     /// The newest version that the watch has told of since. None: nothing yet, and how new the reading was is not known.
     seen: Option<u64>,
 }
 
 impl<K: Ord, F: Fact> Reading<K, F> {
     pub(super) fn new(pending: Option<Pending>) -> Self {
-        Self { pending, whole: false, coming: BTreeMap::new(), seen: None }
+        Self { pending, listing: Listing::default(), seen: None }
     }
 
     pub(super) fn is_whole(&self) -> bool {
-        self.whole
+        self.listing.is_complete()
     }
 
-    /// Folds in what the watch tells.
-    pub(super) fn take(&mut self, known: &mut BTreeMap<K, F>, told: Told<K, F>) -> News {
-        self.take_among(known, told, |_, _| true)
+    /// Folds in an event. Objects without a fact are of no interest.
+    pub(super) fn take<O: Resource>(
+        &mut self,
+        known: &mut BTreeMap<K, F>,
+        event: Event<O>,
+        key: impl FnOnce(&O) -> K,
+        fact: impl FnOnce(O) -> Option<F>,
+    ) -> News {
+        self.take_among(known, event, key, fact, |_, _| true)
     }
 
     /// The same where the facts of several watches are known together: a whole reading replaces those that are `ours`.
-    pub(super) fn take_among(
+    pub(super) fn take_among<O: Resource>(
         &mut self,
         known: &mut BTreeMap<K, F>,
-        told: Told<K, F>,
+        event: Event<O>,
+        key: impl FnOnce(&O) -> K,
+        fact: impl FnOnce(O) -> Option<F>,
         ours: impl Fn(&K, &F) -> bool,
     ) -> News {
-        match told {
-            Told::Nothing => News::Nothing,
-            Told::Begin => {
-                self.coming.clear();
-                News::Nothing
-            }
-            Told::Listed(key, fact) => {
-                if ours(&key, &fact) {
-                    self.coming.insert(key, fact);
-                }
-                News::Nothing
-            }
-            Told::Whole => {
-                self.seen = None;
+        let item = |object: O| {
+            let version = object.resource_version().as_deref().and_then(number);
+            (key(&object), version, fact(object))
+        };
+        match self.listing.fold(event, item) {
+            None => News::Nothing,
+            Some(Change::Listed(items)) => {
+                (self.seen, self.pending) = (None, None);
                 known.retain(|key, fact| !ours(key, fact));
-                known.append(&mut self.coming);
-                self.whole = true;
-                self.pending = None;
+                let items = items.into_iter().filter_map(|(key, _, fact)| Some((key, fact?)));
+                known.extend(items.filter(|(key, fact)| ours(key, fact)));
                 News::Facts
             }
-            Told::Is(key, fact) => {
-                self.see(fact.version());
+            Some(Change::Applied((key, version, Some(fact)))) => {
+                self.see(version);
                 if ours(&key, &fact) { set(known, key, fact) } else { News::Nothing }
             }
-            Told::IsNot(key, version) => {
+            Some(Change::Applied((key, version, None)) | Change::Deleted((key, version, _))) => {
                 self.see(version);
                 let newer = |fact: &F| fact.version().zip(version).is_some_and(|(known, told)| known > told);
                 remove(known, &key, |fact| ours(&key, fact) && !newer(fact))

@@ -7,12 +7,12 @@ use futures_util::{Stream, StreamExt};
 use isp_api::IngressSourcePreserve;
 use isp_api::preserve::Via;
 use isp_api::sidecar::{Labels, Rules};
-use isp_client::{events, watching};
+use isp_client::{Collected, events, watching};
 use isp_runtime::readiness::{Pending, Readiness};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
 /// What is known now.
@@ -107,7 +107,7 @@ fn labels(namespace: PartialObjectMeta<Namespace>) -> Arc<Labels> {
     Arc::new(namespace.metadata.labels.unwrap_or_default())
 }
 
-/// Folds events into all that there is, and hands that on after each, but not while it is read for the first time or anew.
+/// Collects the events of a watch and hands on what exists after each change.
 async fn follow<K: Resource, V>(
     events: impl Stream<Item = Event<K>>,
     pending: Pending,
@@ -115,29 +115,13 @@ async fn follow<K: Resource, V>(
     take: impl Fn(&BTreeMap<String, V>),
 ) {
     let mut events = std::pin::pin!(events);
-    let (mut all, mut reading) = (BTreeMap::new(), BTreeMap::new());
-    let mut pending = Some(pending);
+    let (mut collected, mut pending) = (Collected::default(), Some(pending));
     while let Some(event) = events.next().await {
-        match event {
-            Event::Init => {
-                reading.clear();
-                continue;
-            }
-            Event::InitApply(object) => {
-                reading.insert(object.name_any(), keep(object));
-                continue;
-            }
-            Event::InitDone => {
-                all = std::mem::take(&mut reading);
-                drop(pending.take());
-            }
-            Event::Apply(object) => {
-                all.insert(object.name_any(), keep(object));
-            }
-            Event::Delete(object) => {
-                all.remove(&object.name_any());
-            }
+        if collected.fold(event, &keep)
+            && let Some(all) = collected.complete()
+        {
+            drop(pending.take());
+            take(all);
         }
-        take(&all);
     }
 }
