@@ -29,7 +29,7 @@ use tracing::{debug, warn};
 pub(crate) use self::cache::Cache;
 use self::inventory::Inventory;
 use self::objects::Facts;
-use self::pods::{PodReview, Question};
+use self::pods::{Asked, PodReview};
 use self::review::{Answer, BadReview};
 use self::rounds::{Limits, Reader, Rounds, Unread, rounds};
 use crate::metrics::{Metrics, Path};
@@ -97,18 +97,18 @@ impl Admission {
     }
 
     async fn about_pod(&self, body: &[u8]) -> Result<(Answer, &'static str), BadReview> {
-        let question = match Question::new(review::read::<PodReview>(body)?)? {
-            Ok(question) => question,
-            Err(answer) => return Ok((answer, "NotAsked")),
+        let pod = match Asked::of(review::read::<PodReview>(body)?)? {
+            Asked::Decide(pod) => pod,
+            Asked::Allow(answer) => return Ok((answer, "NotAsked")),
         };
         let rules = self.cache.rules();
         if rules.is_empty() {
-            return Ok((question.unknown(), "NotSelected"));
+            return Ok((pod.unknown(), "NotSelected"));
         }
-        let Some(labels) = self.labels(&question.namespace).await else {
-            return Ok((question.unknown(), "UnknownNamespace"));
+        let Some(labels) = self.labels(&pod.namespace).await else {
+            return Ok((pod.unknown(), "UnknownNamespace"));
         };
-        Ok(question.answer(&rules, &labels))
+        Ok(pod.answer(&rules, &labels))
     }
 
     /// The labels of a namespace. A pod may come moments before the news of its namespace does; that is waited for, by so many reviews

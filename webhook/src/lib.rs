@@ -14,7 +14,7 @@ mod bundle;
 mod certs;
 mod cli;
 mod metrics;
-mod one;
+mod named_object;
 mod run;
 mod serve;
 

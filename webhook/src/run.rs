@@ -11,7 +11,7 @@ use tracing::info;
 
 use crate::admission::{Admission, Cache, router};
 use crate::bundle::BundleKeeper;
-use crate::certs::{Desk, IssuedKeeper, LifetimesError, OwnKeeper};
+use crate::certs::{IssuedKeeper, LifetimesError, OwnKeeper, ServedCertificate};
 use crate::cli::{RunArgs, Source};
 use crate::metrics::Metrics;
 use crate::serve::{ServeError, Server, tls};
@@ -41,9 +41,9 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
     let lifetimes = certificates.lifetimes()?;
     let (metrics, mut registry) = (Arc::new(Metrics::default()), Registry::default());
     metrics.register(&mut registry);
-    let desk = Desk::new(lifetimes.overlap, metrics.clone(), program.readiness());
-    let trust = desk.trusted();
-    let tls = tls(desk.serving(), callers.as_ref()).map_err(ServeError::from)?;
+    let certificate = ServedCertificate::new(lifetimes.overlap, metrics.clone(), program.readiness());
+    let trust = certificate.trusted();
+    let tls = tls(certificate.serving(), callers.as_ref()).map_err(ServeError::from)?;
     let client = connect().await?;
     let cache = Arc::new(Cache::new(certificates.namespace.clone()));
     let (admission, inventory) = Admission::new(cache.clone(), metrics.clone());
@@ -60,11 +60,11 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
     match certificates.source {
         Source::Own => {
             let names = vec![format!("{name}.cluster.local"), name];
-            let keeper = OwnKeeper::new(client.clone(), place, lifetimes, names, desk);
+            let keeper = OwnKeeper::new(client.clone(), place, lifetimes, names, certificate);
             program.spawn_endless("certificates", keeper.run());
         }
         Source::Secret => {
-            let keeper = IssuedKeeper::new(client.clone(), place, name, desk);
+            let keeper = IssuedKeeper::new(client.clone(), place, name, certificate);
             program.spawn_endless("certificates", keeper.run());
         }
     }

@@ -1,5 +1,8 @@
 //! The cluster's own kube-proxy, which another manager brings back to nodes with an agent.
 
+use std::time::Duration;
+
+use isp_lab::ProxyMode;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use kube::Api;
 use serde_json::json;
@@ -76,4 +79,13 @@ pub(crate) async fn is_not_fought(scenario: &Scenario) {
     scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=merge", "-p", &patch]).await.unwrap();
     wait_until_ready(scenario).await;
     addresses::arrive(scenario).await;
+}
+
+/// What a kube-proxy in iptables mode does when it first writes a Service with `Local` on a node without an endpoint: it commits the filter
+/// table, which drops packets to the external address, before the nat table, which sends those of pods elsewhere. A packet of a pod that
+/// comes between the two is lost, and the kernel sends it again after a second. Here the cluster's own kube-proxy does so when somebody else
+/// brings it back.
+pub(crate) fn drops_one(mode: ProxyMode, client: &str, after: Duration) -> bool {
+    let from_a_pod = client.starts_with("pod on") && client.ends_with("to the external address");
+    mode == ProxyMode::Iptables && from_a_pod && after < Duration::from_millis(1500)
 }

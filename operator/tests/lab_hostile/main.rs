@@ -73,9 +73,12 @@ async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
         let mut operator = operator::run(&scenario, &kubeconfig, AGENT_IMAGE, "second.log");
         wait_until_ready(&scenario).await;
         timed("an upgrade that does not start", Box::pin(upgrade::does_not_start(&scenario))).await;
+        traffic.expect_no_failure().await;
+
+        let traffic = Traffic::start(&scenario, interval()).await;
         timed("kube-proxy comes back once", Box::pin(kube_proxy::comes_back_once(&scenario))).await;
         timed("and again and again", Box::pin(kube_proxy::is_not_fought(&scenario))).await;
-        traffic.expect_no_failure().await;
+        traffic.expect_no_failure_but(|client, after| kube_proxy::drops_one(mode, client, after)).await;
 
         // From here on clients lose their way in by what the case is about.
         timed("the ingress node dies", Box::pin(ingress::the_application_moves(&scenario))).await;

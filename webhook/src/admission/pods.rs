@@ -1,14 +1,16 @@
-//! What is answered about a pod. Pure.
+//! The decision about a pod. Pure.
 
 use isp_api::names::INTERCEPTION_MODE_ANNOTATION;
 use isp_api::preserve::InterceptionMode;
 use isp_api::sidecar::{Decision, Labels, Namespace, Pod, Rules};
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::review::{Answer, BadReview, Operation, Request};
 
-/// A pod, as far as it is looked at.
+/// The fields of a pod that the decision needs.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PodReview {
     #[serde(default)]
@@ -29,27 +31,37 @@ struct Spec {
     host_network: Option<bool>,
 }
 
-/// A question about a pod that is about to be created. Others are not asked.
+/// A pod that is being created.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct NewPod {
     uid: String,
     pub(crate) namespace: String,
     pod: PodReview,
 }
 
-impl Question {
-    /// None: nothing is asked that could be answered with anything but yes, which is with it.
-    pub(crate) fn new(request: Request<PodReview>) -> Result<Result<Self, Answer>, BadReview> {
+/// What a review asks for.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// A decision about a new pod.
+    Decide(NewPod),
+    /// Nothing: this response allows the request.
+    Allow(Answer),
+}
+
+impl Asked {
+    pub(crate) fn of(request: Request<PodReview>) -> Result<Self, BadReview> {
         let Request { uid, operation, namespace, sub_resource, object, .. } = request;
         let is_whole = sub_resource.is_none_or(|part| part.is_empty());
         let (Operation::Create, true, Some(namespace)) = (operation, is_whole, namespace) else {
-            return Ok(Err(Answer::allow(uid)));
+            return Ok(Self::Allow(Answer::allow(uid)));
         };
         let pod = object.ok_or(BadReview::NoObject("object", operation))?;
-        Ok(Ok(Self { uid, namespace, pod }))
+        Ok(Self::Decide(NewPod { uid, namespace, pod }))
     }
+}
 
-    /// The answer, and a word for what it is.
+impl NewPod {
+    /// The response, and its outcome for the metrics.
     pub(crate) fn answer(self, rules: &Rules, labels: &Labels) -> (Answer, &'static str) {
         let none = Labels::new();
         let Metadata { labels: pod_labels, annotations } = &self.pod.metadata;
@@ -70,17 +82,18 @@ impl Question {
         }
     }
 
-    /// When it is not known what the namespace asks for.
+    /// The response if the labels of the namespace are unknown.
     pub(crate) fn unknown(self) -> Answer {
         Answer::allow(self.uid)
     }
 }
 
-fn annotate(has_annotations: bool, mode: InterceptionMode) -> Value {
-    if has_annotations {
-        let key = INTERCEPTION_MODE_ANNOTATION.replace('~', "~0").replace('/', "~1");
-        json!([{"op": "add", "path": format!("/metadata/annotations/{key}"), "value": mode}])
+/// Adds the annotation, and the map of annotations if the pod has none.
+fn annotate(has_annotations: bool, mode: InterceptionMode) -> Patch {
+    let (path, value) = if has_annotations {
+        (vec!["metadata", "annotations", INTERCEPTION_MODE_ANNOTATION], json!(mode))
     } else {
-        json!([{"op": "add", "path": "/metadata/annotations", "value": {INTERCEPTION_MODE_ANNOTATION: mode}}])
-    }
+        (vec!["metadata", "annotations"], json!({INTERCEPTION_MODE_ANNOTATION: mode}))
+    };
+    Patch(vec![PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path), value })])
 }

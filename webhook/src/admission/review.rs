@@ -4,7 +4,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use thiserror::Error;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
@@ -113,7 +112,7 @@ impl Answer {
     }
 
     /// Yes, changed by a JSON patch.
-    pub(crate) fn patch(uid: String, operations: &Value) -> Self {
+    pub(crate) fn patch(uid: String, operations: &json_patch::Patch) -> Self {
         let mut answer = Self::allow(uid);
         let patch = STANDARD.encode(operations.to_string());
         answer.response.patch = Some(Patch { patch_type: "JSONPatch", patch });

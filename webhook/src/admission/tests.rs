@@ -8,7 +8,7 @@ use isp_api::sidecar::Rules;
 use serde_json::{Value, json};
 
 use super::objects::{self, Facts};
-use super::pods::{PodReview, Question};
+use super::pods::{Asked, PodReview};
 use super::review::{self, BadReview};
 use super::*;
 
@@ -43,37 +43,45 @@ fn review(request: &Value) -> Vec<u8> {
 
 fn about_pod(request: &Value) -> Result<(Value, &'static str), BadReview> {
     let namespace = labels(&[("team", "shop"), ("istio-injection", "enabled")]);
-    let (answer, outcome) = match Question::new(review::read::<PodReview>(&review(request))?)? {
-        Ok(question) => question.answer(&rules(), &namespace),
-        Err(answer) => (answer, "NotAsked"),
+    let (answer, outcome) = match Asked::of(review::read::<PodReview>(&review(request))?)? {
+        Asked::Decide(pod) => pod.answer(&rules(), &namespace),
+        Asked::Allow(answer) => (answer, "NotAsked"),
     };
     Ok((serde_json::to_value(answer).unwrap(), outcome))
 }
 
-fn patch(answer: &Value) -> Value {
+fn patch(answer: &Value) -> json_patch::Patch {
     assert_eq!(answer["response"]["patchType"], "JSONPatch", "{answer}");
     let patch = STANDARD.decode(answer["response"]["patch"].as_str().unwrap()).unwrap();
     serde_json::from_slice(&patch).unwrap()
 }
 
+/// The pod after the patch, as an API server applies it.
+fn patched(mut pod: Value, answer: &Value) -> Value {
+    json_patch::patch(&mut pod, &patch(answer)).unwrap();
+    pod
+}
+
 #[test]
 fn the_annotation_is_added_whether_there_are_others_or_none() {
-    let pod = |metadata: Value| json!({"uid": "1", "operation": "CREATE", "namespace": "shop", "object": {"metadata": metadata, "spec": {}}});
-    for none in [json!({}), json!({"annotations": null}), json!({"labels": null, "name": "p"})] {
-        let (answer, outcome) = about_pod(&pod(none)).unwrap();
-        assert_eq!(outcome, "Set");
-        assert_eq!(answer["response"]["uid"], "1");
-        assert_eq!(
-            patch(&answer),
-            json!([{"op": "add", "path": "/metadata/annotations", "value": {"sidecar.istio.io/interceptionMode": "TPROXY"}}])
-        );
-    }
-    for some in [json!({"annotations": {}}), json!({"annotations": {"a": "b"}})] {
-        let (answer, _) = about_pod(&pod(some)).unwrap();
-        assert_eq!(
-            patch(&answer),
-            json!([{"op": "add", "path": "/metadata/annotations/sidecar.istio.io~1interceptionMode", "value": "TPROXY"}])
-        );
+    const MODE: &str = "sidecar.istio.io/interceptionMode";
+    for (before, after) in [
+        (json!({}), json!({"annotations": {MODE: "TPROXY"}})),
+        (json!({"annotations": null}), json!({"annotations": {MODE: "TPROXY"}})),
+        (
+            json!({"labels": null, "name": "p"}),
+            json!({"labels": null, "name": "p", "annotations": {MODE: "TPROXY"}}),
+        ),
+        (json!({"annotations": {}}), json!({"annotations": {MODE: "TPROXY"}})),
+        (json!({"annotations": {"a": "b"}}), json!({"annotations": {"a": "b", MODE: "TPROXY"}})),
+    ] {
+        let pod = json!({"metadata": before, "spec": {}});
+        let request = json!({"uid": "1", "operation": "CREATE", "namespace": "shop", "object": pod});
+        let (answer, outcome) = about_pod(&request).unwrap();
+        assert_eq!((outcome, &answer["response"]["uid"]), ("Set", &json!("1")));
+        let expected = json!({"metadata": after, "spec": {}});
+        assert_eq!(patched(pod, &answer), expected);
+        assert_eq!(patch(&answer).0.len(), 1, "one operation and no other");
     }
 }
 
@@ -129,7 +137,7 @@ fn what_is_no_review_is_refused_with_the_field_that_is_wrong() {
         ),
     ] {
         let error = match review::read::<PodReview>(body.as_bytes()) {
-            Ok(request) => Question::new(request).unwrap_err(),
+            Ok(request) => Asked::of(request).unwrap_err(),
             Err(error) => error,
         };
         assert!(error.to_string().contains(says), "{body}: {error}");

@@ -18,12 +18,12 @@ use thiserror::Error;
 use tokio::time::sleep;
 use tracing::error;
 
-use super::desk::{Desk, Leaf};
 use super::lifespan::Lifespan;
+use super::served::{Leaf, ServedCertificate};
 use super::stored::TLS;
 use super::trust::Trust;
 use super::wait_until;
-use crate::one::{Known, One};
+use crate::named_object::{Known, NamedObject};
 
 const AUTHORITY: &str = "ca.crt";
 
@@ -50,23 +50,28 @@ enum Unusable {
 
 pub(crate) struct IssuedKeeper {
     name: String,
-    secret: One<Secret>,
+    secret: NamedObject<Secret>,
     /// The name that API servers call.
     server: String,
-    desk: Desk,
+    certificate: ServedCertificate,
     complaint: String,
 }
 
 impl IssuedKeeper {
-    pub(crate) fn new(client: Client, (namespace, name): (&str, &str), server: String, desk: Desk) -> Self {
-        let secret = One::new(Api::namespaced(client, namespace), name);
-        Self { secret, name: name.to_owned(), server, desk, complaint: String::new() }
+    pub(crate) fn new(
+        client: Client,
+        (namespace, name): (&str, &str),
+        server: String,
+        certificate: ServedCertificate,
+    ) -> Self {
+        let secret = NamedObject::new(Api::namespaced(client, namespace), name);
+        Self { secret, name: name.to_owned(), server, certificate, complaint: String::new() }
     }
 
     /// Never ends.
     pub(crate) async fn run(mut self) {
         loop {
-            let wake = self.look().min(self.desk.look(Timestamp::now()));
+            let wake = self.look().min(self.certificate.look(Timestamp::now()));
             tokio::select! {
                 () = self.secret.changed() => {}
                 () = sleep(wait_until(wake)) => {}
@@ -78,9 +83,9 @@ impl IssuedKeeper {
     fn look(&mut self) -> Timestamp {
         let now = Timestamp::now();
         let secret = match self.secret.known() {
-            Known::Nothing => return Timestamp::MAX,
+            Known::Unread => return Timestamp::MAX,
             Known::Absent => None,
-            Known::There(secret) => Some(secret),
+            Known::Present(secret) => Some(secret),
         };
         let leaf = match read(secret, &self.server, now) {
             Ok(leaf) => leaf,
@@ -90,20 +95,20 @@ impl IssuedKeeper {
             }
         };
         self.complain(String::new());
-        self.desk.trust(now, &leaf.signers);
-        if self.desk.leaf().is_some_and(|served| served.key.cert == leaf.key.cert) {
+        self.certificate.trust(now, &leaf.signers);
+        if self.certificate.leaf().is_some_and(|served| served.key.cert == leaf.key.cert) {
             return Timestamp::MAX;
         }
-        let opens = self.desk.opens(now, &leaf.signers);
+        let opens = self.certificate.opens(now, &leaf.signers);
         if opens > now {
             return opens;
         }
         if let Some(lifespan) =
             leaf.signers.iter().filter_map(|each| lifespan(each)).min_by_key(|each| each.ends)
         {
-            self.desk.authority_ends(lifespan.ends);
+            self.certificate.authority_ends(lifespan.ends);
         }
-        self.desk.serve(leaf);
+        self.certificate.serve(leaf);
         // What was served until now need not be trusted any more.
         now
     }

@@ -15,8 +15,8 @@ use thiserror::Error;
 use time::OffsetDateTime;
 
 use super::authority::{Authority, Key};
-use super::desk::Leaf;
 use super::lifespan::Lifespan;
+use super::served::Leaf;
 use super::trust::Trust;
 
 /// Why there is no new certificate.

@@ -14,12 +14,12 @@ use kube::{Api, Client};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, error, info, warn};
 
-use super::desk::Desk;
+use super::rotation::{self, Authorities, Lifetimes, Step};
+use super::served::ServedCertificate;
 use super::stored::{self, Found};
 use super::trust::Trust;
-use super::turn::{self, Authorities, Lifetimes, Step};
 use super::{make, wait_until};
-use crate::one::{Known, One};
+use crate::named_object::{Known, NamedObject};
 
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,11 +31,11 @@ pub(crate) struct OwnKeeper {
     api: Api<Secret>,
     namespace: String,
     name: String,
-    secret: One<Secret>,
+    secret: NamedObject<Secret>,
     lifetimes: Lifetimes,
     /// The names that the webhook is called by.
     names: Vec<String>,
-    desk: Desk,
+    certificate: ServedCertificate,
     /// No write before.
     rests_until: Timestamp,
     /// Whether the last write failed.
@@ -57,17 +57,17 @@ impl OwnKeeper {
         (namespace, name): (&str, &str),
         lifetimes: Lifetimes,
         names: Vec<String>,
-        desk: Desk,
+        certificate: ServedCertificate,
     ) -> Self {
         let api: Api<Secret> = Api::namespaced(client, namespace);
         Self {
-            secret: One::new(api.clone(), name),
+            secret: NamedObject::new(api.clone(), name),
             api,
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             lifetimes,
             names,
-            desk,
+            certificate,
             rests_until: Timestamp::MIN,
             failing: false,
             complaint: String::new(),
@@ -77,7 +77,7 @@ impl OwnKeeper {
     /// Never ends.
     pub(crate) async fn run(mut self) {
         loop {
-            let wake = self.look().await.min(self.desk.look(Timestamp::now()));
+            let wake = self.look().await.min(self.certificate.look(Timestamp::now()));
             tokio::select! {
                 () = self.secret.changed() => {}
                 () = sleep(wait_until(wake)) => {}
@@ -89,14 +89,14 @@ impl OwnKeeper {
     async fn look(&mut self) -> Timestamp {
         let now = Timestamp::now();
         let secret = match self.secret.known() {
-            Known::Nothing => return Timestamp::MAX,
+            Known::Unread => return Timestamp::MAX,
             Known::Absent => {
                 self.complain(self.missing());
                 // The authority of the certificate in use stays trusted; there is none that could sign another.
-                self.desk.trust(now, &Trust::default());
+                self.certificate.trust(now, &Trust::default());
                 return Timestamp::MAX;
             }
-            Known::There(secret) => secret.clone(),
+            Known::Present(secret) => secret.clone(),
         };
         let found = match stored::read(&secret) {
             Ok(found) => found,
@@ -107,7 +107,7 @@ impl OwnKeeper {
         };
         self.complain(complaint(&found, now));
         let renewal = self.serve(now, &found.authorities);
-        let (due, step) = turn::due(now, &found.authorities, &self.lifetimes);
+        let (due, step) = rotation::due(now, &found.authorities, &self.lifetimes);
         let due = due.max(self.rests_until);
         if due > now {
             return renewal.min(due);
@@ -141,25 +141,25 @@ impl OwnKeeper {
 
     /// Signs a certificate if it is time to. When it will be.
     fn serve(&mut self, now: Timestamp, authorities: &Authorities) -> Timestamp {
-        self.desk.trust(now, &authorities.trust());
+        self.certificate.trust(now, &authorities.trust());
         let Some(current) = authorities.current.as_ref().filter(|current| current.check(now).is_ok()) else {
             return Timestamp::MAX;
         };
-        self.desk.authority_ends(current.lifespan.ends);
+        self.certificate.authority_ends(current.lifespan.ends);
         let signers = Trust::from_iter([current.certificate.clone()]);
-        let due = match self.desk.leaf() {
+        let due = match self.certificate.leaf() {
             // One that ends with its authority cannot be renewed by it.
             Some(leaf) if leaf.signers == signers && leaf.lifespan.ends >= current.lifespan.ends => {
                 Timestamp::MAX
             }
             Some(leaf) if leaf.signers == signers => leaf.lifespan.two_thirds(),
-            _ => self.desk.opens(now, &signers),
+            _ => self.certificate.opens(now, &signers),
         };
         if due > now {
             return due;
         }
         match make::leaf(now, self.lifetimes.leaf, &self.names, current) {
-            Ok(leaf) => self.desk.serve(leaf),
+            Ok(leaf) => self.certificate.serve(leaf),
             Err(error) => error!(%error, "no certificate to serve with; it is tried again"),
         }
         now + REST

@@ -14,8 +14,8 @@ use rustls::pki_types::pem::PemObject;
 use thiserror::Error;
 
 use super::authority::{Authority, Key, Unusable};
+use super::rotation::{Authorities, Dated};
 use super::trust::Trust;
-use super::turn::{Authorities, Since};
 
 const CURRENT: (&str, &str) = ("ca.crt", "ca.key");
 const NEXT: (&str, &str) = ("next.crt", "next.key");
@@ -57,11 +57,11 @@ pub(super) fn read(secret: &Secret) -> Result<Found, Foreign> {
         read.map_err(|error| found.unusable.push((certificate, error))).ok()
     };
     found.authorities.current = authority(CURRENT);
-    found.authorities.next = authority(NEXT).map(|what| Since { what, since: time(NEXT_SINCE_ANNOTATION) });
+    found.authorities.next = authority(NEXT).map(|what| Dated { what, since: time(NEXT_SINCE_ANNOTATION) });
     found.authorities.previous = data.get(PREVIOUS).and_then(|text| {
         let read = CertificateDer::from_pem_slice(&text.0).map_err(|_| Unusable::Certificate);
         let what = read.map_err(|error| found.unusable.push((PREVIOUS, error))).ok()?;
-        Some(Since { what, since: time(SIGNS_SINCE_ANNOTATION) })
+        Some(Dated { what, since: time(SIGNS_SINCE_ANNOTATION) })
     });
     Ok(found)
 }

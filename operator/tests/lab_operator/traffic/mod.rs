@@ -95,6 +95,11 @@ impl Traffic {
 
     /// Ends everything. Nothing may have failed but what a starving machine let fail, and no connection have broken.
     pub(crate) async fn expect_no_failure(self) {
+        self.expect_no_failure_but(|_, _| false).await;
+    }
+
+    /// The same, but for requests of the clients to which this applies: they were answered when their first packet was sent again.
+    pub(crate) async fn expect_no_failure_but(self, is_resent: impl Fn(&str, Duration) -> bool) {
         let Self { clients, held, began } = self;
         let processes = clients.iter().map(|client| &client.process);
         for process in processes.chain(held.iter().map(|held| &held.process)) {
@@ -121,6 +126,11 @@ impl Traffic {
         for line in &starved {
             println!("    {line}");
         }
+        let (resent, unexplained): (Vec<_>, Vec<_>) = unexplained
+            .into_iter()
+            .partition(|failure| failure.resent.is_some_and(|after| is_resent(&failure.client, after)));
+        println!("  sent again because kube-proxy dropped the first packet: {}", resent.len());
+        let unexplained: Vec<String> = unexplained.iter().map(ToString::to_string).collect();
         assert!(unexplained.is_empty(), "failed requests:\n{}", unexplained.join("\n"));
         assert!(broken.is_empty(), "broken connections:\n{}", broken.join("\n"));
         let sent: usize = reports.iter().map(|report| report.sent).sum();

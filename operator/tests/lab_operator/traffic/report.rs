@@ -33,6 +33,23 @@ struct Failure {
     /// Since the traffic began.
     at: Duration,
     why: String,
+    /// How long it took, if it was answered after all.
+    resent: Option<Duration>,
+}
+
+/// A failure that speaks against the operator.
+pub(super) struct Unexplained {
+    pub(super) client: String,
+    at: Duration,
+    why: String,
+    /// How long it took, if it was answered after all.
+    pub(super) resent: Option<Duration>,
+}
+
+impl fmt::Display for Unexplained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:.2} s: {}", self.client, self.at.as_secs_f64(), self.why)
+    }
 }
 
 #[derive(Deserialize)]
@@ -70,9 +87,10 @@ impl Report {
         if elapsed > LATE {
             self.late.push(at);
         }
-        let resent = (elapsed > RESENT).then(|| format!("answered after {} ms", elapsed.as_millis()));
-        if let Some(why) = line.error.or(resent) {
-            self.failures.push(Failure { at, why });
+        let resent = (line.error.is_none() && elapsed > RESENT).then_some(elapsed);
+        let why = resent.map(|elapsed| format!("answered after {} ms", elapsed.as_millis()));
+        if let Some(why) = line.error.or(why) {
+            self.failures.push(Failure { at, why, resent });
         }
         if let Some(peer) = line.peer_ip {
             *self.peers.entry(peer).or_default() += 1;
@@ -89,19 +107,25 @@ impl fmt::Display for Report {
     }
 }
 
-/// Which failures came while a control was late as well, and which did not, in words. A refusal is never a matter of time.
-pub(super) fn judge(reports: &[Report]) -> (Vec<String>, Vec<String>) {
+/// Which failures came while a control was late as well, in words, and which did not. A refusal is never a matter of time.
+pub(super) fn judge(reports: &[Report]) -> (Vec<String>, Vec<Unexplained>) {
     let (controls, clients): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.is_control);
     let is_starved = |failure: &Failure| {
         let mut late = controls.iter().flat_map(|control| &control.late);
-        let only_late = failure.why == "timed out" || failure.why.starts_with("answered");
+        let only_late = failure.why == "timed out" || failure.resent.is_some();
         only_late && late.any(|late| late.abs_diff(failure.at) < TIMEOUT)
     };
     let (mut starved, mut unexplained) = (Vec::new(), Vec::new());
     for report in clients {
         for failure in &report.failures {
-            let line = format!("{} at {:.2} s: {}", report.name, failure.at.as_secs_f64(), failure.why);
-            if is_starved(failure) { &mut starved } else { &mut unexplained }.push(line);
+            let Failure { at, why, resent } = failure;
+            let failed =
+                Unexplained { client: report.name.clone(), at: *at, why: why.clone(), resent: *resent };
+            if is_starved(failure) {
+                starved.push(failed.to_string());
+            } else {
+                unexplained.push(failed);
+            }
         }
     }
     (starved, unexplained)
@@ -127,5 +151,13 @@ fn what_fails_alone_speaks_against_the_operator_and_what_fails_with_a_control_do
     assert_eq!(client.to_string(), "client: 4 sent, 3 failed, slowest 2000 ms, seen as 10.0.0.1 2x");
     let (starved, unexplained) = judge(&[client, control]);
     assert_eq!(starved, ["client at 10.00 s: timed out"]);
-    assert_eq!(unexplained, ["client at 11.00 s: refused", "client at 20.00 s: answered after 1001 ms"]);
+    let unexplained: Vec<_> =
+        unexplained.iter().map(|failure| (failure.to_string(), failure.resent.is_some())).collect();
+    assert_eq!(
+        unexplained,
+        [
+            ("client at 11.00 s: refused".to_owned(), false),
+            ("client at 20.00 s: answered after 1001 ms".to_owned(), true)
+        ]
+    );
 }

@@ -16,8 +16,8 @@ fn authority() -> Authority {
 fn authorities() -> Authorities {
     Authorities {
         current: Some(authority()),
-        next: Some(Since { what: authority(), since: Some(now()) }),
-        previous: Some(Since { what: authority().certificate, since: Some(now()) }),
+        next: Some(Dated { what: authority(), since: Some(now()) }),
+        previous: Some(Dated { what: authority().certificate, since: Some(now()) }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is handed out: the certificate that connections are served with, and what is to be trusted for it.
+//! The certificate that new connections get, and the CAs that API servers must trust for it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::metrics::{Kind, Metrics};
 pub(super) struct Leaf {
     pub(super) key: Arc<CertifiedKey>,
     pub(super) lifespan: Lifespan,
-    /// By whom it is verified.
+    /// The CAs that verify it.
     pub(super) signers: Trust,
 }
 
-/// The certificate of new connections. Those that are open keep theirs, so a renewal ends none.
+/// The certificate of new connections. Open connections keep theirs, so a renewal closes none.
 #[derive(Debug, Default)]
 pub(crate) struct Serving(RwLock<Option<Arc<CertifiedKey>>>);
 
@@ -34,21 +34,21 @@ impl ResolvesServerCert for Serving {
     }
 }
 
-pub(crate) struct Desk {
+pub(crate) struct ServedCertificate {
     serving: Arc<Serving>,
     leaf: Option<Leaf>,
     switch: Switch,
     trust: watch::Sender<Trust>,
     metrics: Arc<Metrics>,
     readiness: Readiness,
-    /// While there is no certificate that holds.
+    /// Held while no certificate is valid.
     pending: Option<Pending>,
 }
 
-/// What is waited for while there is no certificate.
+/// The name of the readiness condition.
 const CERTIFICATE: &str = "certificate";
 
-impl Desk {
+impl ServedCertificate {
     pub(crate) fn new(overlap: Duration, metrics: Arc<Metrics>, readiness: &Readiness) -> Self {
         Self {
             serving: Arc::default(),
@@ -65,17 +65,17 @@ impl Desk {
         self.serving.clone()
     }
 
-    /// What API servers are to trust; empty as long as that is not known.
+    /// The CAs that API servers must trust; empty until they are known.
     pub(crate) fn trusted(&self) -> watch::Receiver<Trust> {
         self.trust.subscribe()
     }
 
-    /// What is served.
+    /// The current certificate.
     pub(super) fn leaf(&self) -> Option<&Leaf> {
         self.leaf.as_ref()
     }
 
-    /// Stops being ready when what is served has ended. When that will be.
+    /// Withdraws readiness once the certificate has expired. Returns when it expires.
     pub(super) fn look(&mut self, now: Timestamp) -> Timestamp {
         match &self.leaf {
             Some(leaf) if now < leaf.lifespan.ends => return leaf.lifespan.ends,
@@ -88,7 +88,7 @@ impl Desk {
         Timestamp::MAX
     }
 
-    /// These are to be trusted, beside whoever has signed what is served.
+    /// Publishes these CAs, and the ones that signed the current certificate.
     pub(super) fn trust(&mut self, now: Timestamp, trust: &Trust) {
         self.switch.trust(now, trust);
         let trusted = self.switch.trusted();
@@ -101,7 +101,7 @@ impl Desk {
         });
     }
 
-    /// From when on a certificate that one of these has signed may be served.
+    /// When a certificate signed by one of these may first be served.
     pub(super) fn opens(&self, now: Timestamp, signers: &Trust) -> Timestamp {
         self.switch.opens(now, signers)
     }
@@ -115,7 +115,7 @@ impl Desk {
         self.pending = None;
     }
 
-    /// When the authority ends that signs now.
+    /// Records when the signing CA expires.
     pub(super) fn authority_ends(&self, ends: Timestamp) {
         self.metrics.expires(Kind::Authority, ends);
     }
@@ -130,22 +130,22 @@ mod tests {
     #[test]
     fn a_replica_is_ready_while_its_certificate_holds() {
         let readiness = Readiness::default();
-        let mut desk = Desk::new(Duration::from_secs(1), Arc::default(), &readiness);
-        assert_eq!((desk.look(at(0)), readiness.pending()), (Timestamp::MAX, vec![CERTIFICATE]));
+        let mut served = ServedCertificate::new(Duration::from_secs(1), Arc::default(), &readiness);
+        assert_eq!((served.look(at(0)), readiness.pending()), (Timestamp::MAX, vec![CERTIFICATE]));
         let authority = make::authority(at(0), Duration::from_secs(1000)).unwrap();
-        let serve = |desk: &mut Desk, now| {
-            desk.serve(
+        let serve = |served: &mut ServedCertificate, now| {
+            served.serve(
                 make::leaf(at(now), Duration::from_secs(100), &["webhook".to_owned()], &authority).unwrap(),
             );
         };
-        serve(&mut desk, 0);
+        serve(&mut served, 0);
         for now in [0, 99] {
-            assert_eq!((desk.look(at(now)), readiness.pending()), (at(100), vec![]));
+            assert_eq!((served.look(at(now)), readiness.pending()), (at(100), vec![]));
         }
         for now in [100, 101] {
-            assert_eq!((desk.look(at(now)), readiness.pending()), (Timestamp::MAX, vec![CERTIFICATE]));
+            assert_eq!((served.look(at(now)), readiness.pending()), (Timestamp::MAX, vec![CERTIFICATE]));
         }
-        serve(&mut desk, 150);
-        assert_eq!((desk.look(at(150)), readiness.pending()), (at(250), vec![]));
+        serve(&mut served, 150);
+        assert_eq!((served.look(at(150)), readiness.pending()), (at(250), vec![]));
     }
 }

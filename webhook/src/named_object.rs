@@ -7,36 +7,36 @@ use kube::{Api, ResourceExt};
 
 use isp_client::{Change, Listing, Watched, events, named};
 
-/// What is known of the object.
+/// The last known state of the object.
 #[derive(Debug)]
 pub(crate) enum Known<K> {
-    /// It was not read yet.
-    Nothing,
-    /// There is no such object.
+    /// The first list is not complete yet.
+    Unread,
+    /// The object does not exist.
     Absent,
-    There(K),
+    Present(K),
 }
 
-pub(crate) struct One<K> {
+pub(crate) struct NamedObject<K> {
     events: BoxStream<'static, Event<K>>,
     known: Known<K>,
     listing: Listing<K>,
 }
 
-impl<K: Watched> One<K> {
+impl<K: Watched> NamedObject<K> {
     pub(crate) fn new(api: Api<K>, name: &str) -> Self {
-        Self { events: events(api, named(name)).boxed(), known: Known::Nothing, listing: Listing::default() }
+        Self { events: events(api, named(name)).boxed(), known: Known::Unread, listing: Listing::default() }
     }
 
     pub(crate) fn known(&self) -> &Known<K> {
         &self.known
     }
 
-    /// Waits for news of it. Safe to use in `select!`.
+    /// Waits for the next change. Cancel safe.
     pub(crate) async fn changed(&mut self) {
         loop {
             let Some(event) = self.events.next().await else {
-                // Watches have no end.
+                // A watch never ends.
                 return std::future::pending().await;
             };
             if self.fold(event) {
@@ -45,26 +45,26 @@ impl<K: Watched> One<K> {
         }
     }
 
-    /// Takes what a request was answered with, which the watch will tell later.
+    /// Takes the response to a write. The watch reports the same later.
     pub(crate) fn take_answer(&mut self, object: Option<K>) {
-        self.known = object.map_or(Known::Absent, Known::There);
+        self.known = object.map_or(Known::Absent, Known::Present);
     }
 
     fn fold(&mut self, event: Event<K>) -> bool {
         match self.listing.fold(event, |object| object) {
             None => false,
             Some(Change::Listed(objects)) => {
-                self.known = objects.into_iter().next_back().map_or(Known::Absent, Known::There);
+                self.known = objects.into_iter().next_back().map_or(Known::Absent, Known::Present);
                 true
             }
-            Some(Change::Applied(object)) => self.unless_outdated(object, Known::There),
+            Some(Change::Applied(object)) => self.unless_outdated(object, Known::Present),
             Some(Change::Deleted(object)) => self.unless_outdated(object, |_| Known::Absent),
         }
     }
 
-    /// A watch may still tell what was before an answer that is known already.
+    /// Ignores events that are older than a response that was already taken.
     fn unless_outdated(&mut self, object: K, known: impl FnOnce(K) -> Known<K>) -> bool {
-        if let Known::There(newer) = &self.known
+        if let Known::Present(newer) = &self.known
             && version(newer) > version(&object)
         {
             return false;
@@ -74,7 +74,7 @@ impl<K: Watched> One<K> {
     }
 }
 
-/// Versions of one kind can be compared; a version that is no number is not known to be newer than any.
+/// Resource versions of one kind are comparable. One that is not a number compares as oldest.
 fn version<K: Watched>(object: &K) -> Option<u64> {
     object.resource_version()?.parse().ok()
 }
@@ -91,19 +91,19 @@ mod tests {
         Secret { metadata, ..Secret::default() }
     }
 
-    fn one() -> One<Secret> {
-        One {
+    fn one() -> NamedObject<Secret> {
+        NamedObject {
             events: futures_util::stream::pending().boxed(),
-            known: Known::Nothing,
+            known: Known::Unread,
             listing: Listing::default(),
         }
     }
 
-    fn seen(one: &One<Secret>) -> String {
+    fn seen(one: &NamedObject<Secret>) -> String {
         match one.known() {
-            Known::Nothing => "nothing".to_owned(),
+            Known::Unread => "nothing".to_owned(),
             Known::Absent => "absent".to_owned(),
-            Known::There(object) => object.resource_version().unwrap(),
+            Known::Present(object) => object.resource_version().unwrap(),
         }
     }
 

@@ -22,8 +22,8 @@ fn made(name: u8, second: i64) -> Authority {
     }
 }
 
-fn since<T>(what: T, second: i64) -> Since<T> {
-    Since { what, since: Some(at(second)) }
+fn since<T>(what: T, second: i64) -> Dated<T> {
+    Dated { what, since: Some(at(second)) }
 }
 
 fn take(held: Authorities, step: Step, second: i64, name: u8) -> Authorities {
@@ -64,7 +64,7 @@ fn what_is_found_decides_what_is_next_and_when() {
     let only = Authorities { current: current.clone(), ..Authorities::default() };
     let with_next = |next| Authorities { next: Some(next), ..only.clone() };
     let with_previous =
-        |since| Authorities { previous: Some(Since { what: certificate(b'z'), since }), ..only.clone() };
+        |since| Authorities { previous: Some(Dated { what: certificate(b'z'), since }), ..only.clone() };
     let lone_next = |next| Authorities { current: None, next: Some(next), previous: None };
     for (what, now, held, time, step) in [
         ("nothing", 0, Authorities::default(), 0, Step::Begin),
@@ -87,7 +87,7 @@ fn what_is_found_decides_what_is_next_and_when() {
         (
             "a next one without a time",
             610,
-            with_next(Since { what: made(b'b', 600), since: None }),
+            with_next(Dated { what: made(b'b', 600), since: None }),
             610,
             Step::Date,
         ),
@@ -115,7 +115,7 @@ fn what_is_over_goes_before_there_is_a_new_one() {
 fn dates_that_make_sense_are_left_alone() {
     let held = Authorities {
         current: Some(made(b'b', 0)),
-        next: Some(Since { what: made(b'c', 600), since: None }),
+        next: Some(Dated { what: made(b'c', 600), since: None }),
         previous: Some(since(certificate(b'a'), 590)),
     };
     let held = take(held, Step::Date, 610, b'x');

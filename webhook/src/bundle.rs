@@ -28,7 +28,7 @@ use tracing::{debug, info, warn};
 use self::surplus::Surplus;
 use crate::certs::Trust;
 use crate::metrics::{Metrics, WriteOutcome};
-use crate::one::{Known, One};
+use crate::named_object::{Known, NamedObject};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// After a write, whatever came of it: somebody else may insist on a bundle of his own.
@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_secs(30);
 
 pub(crate) struct BundleKeeper {
     api: Api<ValidatingWebhookConfiguration>,
-    found: One<ValidatingWebhookConfiguration>,
+    found: NamedObject<ValidatingWebhookConfiguration>,
     trust: watch::Receiver<Trust>,
     surplus: Surplus,
     metrics: Arc<Metrics>,
@@ -53,7 +53,7 @@ impl BundleKeeper {
         metrics: Arc<Metrics>,
     ) -> Self {
         let api: Api<ValidatingWebhookConfiguration> = Api::all(client);
-        let found = One::new(api.clone(), OBJECT_WEBHOOK_CONFIGURATION);
+        let found = NamedObject::new(api.clone(), OBJECT_WEBHOOK_CONFIGURATION);
         Self { api, found, trust, surplus: Surplus::new(overlap), metrics, failing: false }
     }
 
@@ -73,7 +73,7 @@ impl BundleKeeper {
     /// Writes the bundle if it is not as it should be. How long to wait for news.
     async fn look(&mut self) -> Duration {
         let needed = self.trust.borrow_and_update().clone();
-        let Known::There(found) = self.found.known() else { return LOOK };
+        let Known::Present(found) = self.found.known() else { return LOOK };
         let (Some(present), Some(uid)) = (bundle(found), found.uid()) else {
             debug!(webhook = OBJECT_WEBHOOK, "the configuration has no such webhook");
             return LOOK;

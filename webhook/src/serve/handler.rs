@@ -1,4 +1,4 @@
-//! One request, from its head to its answer: how long it may take, how large it may be, and how many there may be.
+//! Handles one request within its limits: time, body size, and the bytes of all requests together.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use tower_service::Service as _;
 
 use super::Limits;
 
-/// So much of a body counts as one part.
+/// The size of one part of a body.
 const PART: usize = 64 * 1024;
 
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct RequestHandler {
     router: Router,
     limits: Limits,
     parts: Arc<Semaphore>,
 }
 
-impl Desk {
+impl RequestHandler {
     pub(super) fn new(router: Router, limits: Limits) -> Self {
         let parts = Arc::new(Semaphore::new(limits.parts as usize));
-        // The limit is that of the body itself, whoever reads it.
+        // The body itself is limited.
         Self { router: router.layer(DefaultBodyLimit::disable()), limits, parts }
     }
 
     pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Body> {
         let Self { mut router, limits, parts } = self;
-        // A length that is not told may be any.
+        // A body without a length may be as large as the limit.
         let length = request.body().size_hint().upper().unwrap_or(limits.body as u64);
         let Some(length) = usize::try_from(length).ok().filter(|length| *length <= limits.body) else {
             let largest = limits.body;

@@ -5,8 +5,8 @@
 //! a moment: API servers learn of the pod's end through endpoints and kube-proxy. They are served as before for `linger`. Then nobody
 //! is let in any more, and every connection is told to end with the requests that it has; what is left after `drain` is cut.
 
-mod answer;
 mod callers;
+mod handler;
 mod tls;
 
 use std::io;
@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
-use self::answer::Desk;
+use self::handler::RequestHandler;
 pub use self::tls::TlsError;
 pub(crate) use self::tls::{Callers, tls};
 use crate::metrics::{HandshakeFailure, Metrics};
@@ -101,7 +101,7 @@ impl Server {
     pub(crate) async fn run(self, shutdown: Shutdown) {
         let Self { listener, tls, router, metrics, limits } = self;
         let acceptor = TlsAcceptor::from(tls);
-        let desk = Desk::new(router, limits);
+        let handler = RequestHandler::new(router, limits);
         let free = Arc::new(Semaphore::new(limits.connections as usize));
         let draining = Shutdown::default();
         let mut end = pin!(async {
@@ -113,7 +113,7 @@ impl Server {
                 () = &mut end => break,
                 accepted = accept(&listener, &free) => accepted,
             };
-            let (desk, draining) = (desk.clone(), draining.clone());
+            let (handler, draining) = (handler.clone(), draining.clone());
             let (acceptor, metrics) = (acceptor.clone(), metrics.clone());
             tokio::spawn(async move {
                 let (_place, _counted) = (place, metrics.connection());
@@ -130,7 +130,7 @@ impl Server {
                 };
                 let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                 converse(stream, speaks_http2, &limits.connection, &draining, |request, in_use| {
-                    let answer = desk.clone().answer(request);
+                    let answer = handler.clone().answer(request);
                     async move {
                         let answer = answer.await;
                         drop(in_use);

@@ -1,12 +1,13 @@
-//! What becomes of the authorities, and when. Pure: the time and new authorities come from outside.
+//! The rotation of certificate authorities (CAs): which step is due, and when. Pure: the time and new
+//! CAs are arguments.
 //!
-//! | found | what is done |
+//! | found | step |
 //! |---|---|
-//! | no authority, or one that has ended or begins in the future | `Begin`: one is made, and signs at once |
-//! | one that is past two thirds of its life | `Prepare`: the next one is made; it is trusted, and does not sign yet |
-//! | a next one, `overlap` after it was stored | `Promote`: it signs; the one before stays trusted |
-//! | one that signed before, `overlap` after that | `Forget`: it is no longer trusted |
-//! | times that are missing, or far ahead | `Date`: they count from now |
+//! | no CA, or one that has expired or is not valid yet | `Begin`: create one; it signs immediately |
+//! | a CA past two thirds of its lifetime | `Prepare`: create the next one; it is trusted but does not sign yet |
+//! | a next CA, `overlap` after it was stored | `Promote`: it signs; the previous one stays trusted |
+//! | a previous CA, `overlap` after `Promote` | `Forget`: it is no longer trusted |
+//! | times that are missing or in the future | `Date`: count from now |
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use super::authority::Authority;
 use super::lifespan::SKEW;
 use super::trust::Trust;
 
-/// How long certificates live, and how long old and new ones are there side by side.
+/// How long certificates are valid, and how long old and new CAs are both trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lifetimes {
     pub(crate) authority: Duration,
@@ -26,7 +27,7 @@ pub(crate) struct Lifetimes {
     pub(crate) overlap: Duration,
 }
 
-/// Lifetimes that do not fit together.
+/// Lifetimes that contradict each other.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LifetimesError {
@@ -46,9 +47,9 @@ pub enum LifetimesError {
     ShortLeaf(Duration),
 }
 
-/// Shorter ones are over before they are in use.
+/// A shorter one would expire before it is used.
 const SHORTEST_LEAF: Duration = Duration::from_secs(3);
-/// A write takes a moment to be seen, however small the cluster is.
+/// A write takes a moment to reach every replica, even in a small cluster.
 const SHORTEST_OVERLAP: Duration = Duration::from_secs(1);
 
 impl Lifetimes {
@@ -76,23 +77,23 @@ impl Lifetimes {
 /// The authorities of all replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Authorities {
-    /// Signs.
+    /// Signs certificates now.
     pub(crate) current: Option<Authority>,
-    /// Will sign.
-    pub(crate) next: Option<Since<Authority>>,
-    /// Has signed before the current one did.
-    pub(crate) previous: Option<Since<CertificateDer<'static>>>,
+    /// Signs after the next `Promote`.
+    pub(crate) next: Option<Dated<Authority>>,
+    /// Signed before the current one.
+    pub(crate) previous: Option<Dated<CertificateDer<'static>>>,
 }
 
-/// Something that is as it is since some time, if that is known.
+/// A value and when it was stored, if known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Since<T> {
+pub(crate) struct Dated<T> {
     pub(crate) what: T,
     pub(crate) since: Option<Timestamp>,
 }
 
-impl<T> Since<T> {
-    /// The time, unless it is unknown or cannot be true.
+impl<T> Dated<T> {
+    /// The time, unless it is unknown or lies in the future.
     fn plausible(&self, now: Timestamp) -> Option<Timestamp> {
         self.since.filter(|since| *since <= now + SKEW)
     }
@@ -103,7 +104,7 @@ impl<T> Since<T> {
     }
 }
 
-/// What is done with the authorities.
+/// A step of the rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Begin,
@@ -129,7 +130,7 @@ pub(crate) fn due(now: Timestamp, held: &Authorities, lifetimes: &Lifetimes) -> 
         Some(None) => (now, Step::Date),
         None => (current.lifespan.two_thirds(), Step::Prepare),
     };
-    // When both are due, what is over goes first: there is room for one previous authority.
+    // If both are due, `Forget` comes first: there is room for only one previous CA.
     forget.filter(|forget| forget.0 <= renew.0).unwrap_or(renew)
 }
 
@@ -142,13 +143,13 @@ impl Authorities {
         make: impl FnOnce() -> Result<Authority, E>,
     ) -> Result<Self, E> {
         let retire = |current: Option<Authority>| {
-            current.map(|current| Since { what: current.certificate, since: Some(now) })
+            current.map(|current| Dated { what: current.certificate, since: Some(now) })
         };
         Ok(match step {
             Step::Begin => {
                 Self { current: Some(make()?), next: None, previous: retire(self.current).or(self.previous) }
             }
-            Step::Prepare => Self { next: Some(Since { what: make()?, since: Some(now) }), ..self },
+            Step::Prepare => Self { next: Some(Dated { what: make()?, since: Some(now) }), ..self },
             Step::Promote => Self {
                 current: self.next.map(|next| next.what),
                 next: None,
@@ -163,7 +164,7 @@ impl Authorities {
         })
     }
 
-    /// What API servers are to trust.
+    /// The CA bundle that API servers need.
     pub(crate) fn trust(&self) -> Trust {
         let current = self.current.iter().map(|current| &current.certificate);
         let next = self.next.iter().map(|next| &next.what.certificate);
