@@ -23,6 +23,11 @@ pub enum Wait {
         /// The node.
         node: String,
     },
+    /// A node was sent back. One that keeps putting the label on itself goes after the others.
+    SentBack {
+        /// The node.
+        node: String,
+    },
     /// Images are being pulled on a node.
     Images {
         /// The node.

@@ -113,6 +113,7 @@ impl<'a> Rollout<'a> {
             this.strays.push(wanted.is_some_and(|pool| facts.has_stray(pool)));
             this.working.push(wanted.is_some_and(|pool| facts.works(pool)));
         }
+        wave::remember(scene);
         for (pool, wave) in &waves {
             wave.begin(scene, pools, pool, this.held.contains(pool), plan);
         }

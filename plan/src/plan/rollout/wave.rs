@@ -15,6 +15,8 @@ use crate::waits::Wait;
 
 /// How long a Service without an object may hold up the way back, in seconds.
 const ORPHANS: u32 = 60;
+/// How long it is remembered, in seconds, that a node was sent back.
+const REMEMBERED: u32 = 600;
 
 /// Nodes of one pool, by their place in the scene.
 #[derive(Default)]
@@ -53,11 +55,18 @@ impl Wave {
             let over = self.prepared.iter().map(|place| hand_over(scene, *place, pool, &made.revision));
             plan.actions.extend(over);
         }
+        // Asked in every plan, or each wave would wait anew.
+        let orphans = (!scene.orphans.is_empty() && !self.back.is_empty())
+            .then(|| scene.clock.end(Wait::Orphans, ORPHANS));
         if self.on_the_way > 0 || is_going_back(scene, pool, settings.progress_deadline_seconds) {
             return;
         }
         if !self.back.is_empty() {
-            return self.begin_back(scene, pool, &settings, plan);
+            // A Service that cannot be put back, or that somebody keeps up as ours, holds up nobody for long.
+            return match orphans.filter(|end| scene.now < *end) {
+                Some(end) => plan.wake_at(end),
+                None => self.begin_back(scene, pool, &settings, plan),
+            };
         }
         let (Some(made), Some(found)) = (made, found) else { return };
         if settings.paused || self.pulling > 0 {
@@ -86,18 +95,28 @@ impl Wave {
 
     /// Begins the next wave of the way back.
     fn begin_back(&self, scene: &Scene<'_>, pool: &str, settings: &Settings, plan: &mut Plan) {
-        // A Service that cannot be put back, or that somebody keeps up as ours, holds up nobody for long.
-        if !scene.orphans.is_empty() {
-            let end = scene.clock.end(Wait::Orphans, ORPHANS);
-            if scene.now < end {
-                return plan.wake_at(end);
-            }
-        }
         let labelled = scene.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
-        for place in self.back.iter().take(settings.max_unavailable.of(labelled)) {
-            let node = scene.nodes[*place].0.to_owned();
+        let mut next = self.back.clone();
+        next.sort_by_key(|place| scene.clock.is_known(&sent_back(scene, *place)));
+        for place in next.into_iter().take(settings.max_unavailable.of(labelled)) {
+            let node = scene.nodes[place].0.to_owned();
             scene.clock.end(Wait::Back { node }, settings.progress_deadline_seconds);
-            plan.actions.push(hand_back(scene, *place, pool));
+            scene.clock.end(sent_back(scene, place), REMEMBERED);
+            plan.actions.push(hand_back(scene, place, pool));
+        }
+    }
+}
+
+fn sent_back(scene: &Scene<'_>, place: usize) -> Wait {
+    Wait::SentBack { node: scene.nodes[place].0.to_owned() }
+}
+
+/// Remembers for a while which nodes were sent back.
+pub(super) fn remember(scene: &Scene<'_>) {
+    for place in 0..scene.nodes.len() {
+        let wait = sent_back(scene, place);
+        if scene.clock.is_known(&wait) && !scene.clock.has_lasted(&wait, REMEMBERED) {
+            scene.clock.end(wait, REMEMBERED);
         }
     }
 }

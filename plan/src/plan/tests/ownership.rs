@@ -226,6 +226,30 @@ fn a_node_that_keeps_putting_the_pool_label_on_itself_holds_up_nobody_else() {
     }
 }
 
+/// The node writes itself anew as it was, so that nothing on it tells that it was sent back; and a forged Service has each wave wait.
+#[test]
+fn a_node_that_keeps_restoring_itself_and_a_forged_service_together_hold_up_nobody_else() {
+    let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
+    world.settle(|_, _| {});
+    world.delete_object("web");
+    for number in 0..150 {
+        // Now and then, so that it is seen as gone back in between.
+        if number % 3 == 0 {
+            world.node("edge", |node| {
+                node.labels.insert("sourcepreserve.io/agent-pool".to_owned(), "default".to_owned());
+                (node.pool, node.handover) = (Some("default".to_owned()), None);
+            });
+        }
+        forge(&mut world, &Key::new("tenant", "forged"), "gone");
+        world.controllers();
+        world.step();
+        world.now += SignedDuration::from_secs(2);
+    }
+    for node in ["work-1", "work-2"] {
+        assert!(world.cluster.nodes[node].pool.is_none(), "{node}");
+    }
+}
+
 #[test]
 fn services_that_are_forged_one_after_the_other_hold_up_the_way_back_for_as_long_as_one() {
     let mut world = ready();
