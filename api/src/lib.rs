@@ -14,7 +14,7 @@
 //! | [`agent`] | the DaemonSet of a pool's agents, made from the cluster's kube-proxy |
 //! | [`validate`] | what is wrong with a set of objects although each of them alone is right |
 //! | [`selector`] | label selectors: reading them, and their schema |
-//! | [`conditions`] | how a condition is recorded |
+//! | [`conditions`], [`Reason`] | how a condition is recorded; the reasons of conditions and Events |
 //! | [`crd`] | the CustomResourceDefinitions as they are installed |
 
 #![allow(
@@ -29,6 +29,7 @@ pub mod crd;
 pub mod names;
 pub mod node;
 pub mod preserve;
+mod reason;
 pub mod selector;
 pub mod sidecar;
 pub mod validate;
@@ -38,3 +39,4 @@ mod rules;
 
 pub use node::IngressSourceNode;
 pub use preserve::IngressSourcePreserve;
+pub use reason::Reason;

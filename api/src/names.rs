@@ -123,15 +123,3 @@ pub mod condition {
     /// Step 5: `externalTrafficPolicy` is `Local` on every Service.
     pub const LOCAL_POLICY_SET: &str = "LocalPolicySet";
 }
-
-/// Reasons of conditions.
-pub mod reason {
-    /// `Conflict`: an older object already preserves the Service.
-    pub const SERVICE_CLAIMED: &str = "ServiceClaimed";
-    /// `Conflict`: an older object already marks its Services with the same label.
-    pub const SERVICE_LABEL_CLAIMED: &str = "ServiceLabelClaimed";
-    /// `Conflict`: an older object has a pool of the same name with other settings.
-    pub const POOL_DIFFERS: &str = "PoolDiffers";
-    /// `Conflict`: a node lies in this pool and in a pool of an older object with other settings.
-    pub const POOL_OVERLAPS: &str = "PoolOverlaps";
-}

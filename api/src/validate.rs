@@ -13,8 +13,8 @@ use kube::ResourceExt;
 use crate::{
     IngressSourcePreserve,
     age::by_age,
-    names::reason,
     preserve::{KubeProxyRef, Pool, ServiceLabel},
+    reason::Reason,
 };
 
 mod pools;
@@ -137,12 +137,12 @@ impl fmt::Display for Conflict {
 
 impl Conflict {
     /// The reason to give in the condition `Conflict`.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self.clash {
-            Clash::Service { .. } => reason::SERVICE_CLAIMED,
-            Clash::ServiceLabel(_) => reason::SERVICE_LABEL_CLAIMED,
-            Clash::PoolDiffers { .. } => reason::POOL_DIFFERS,
-            Clash::PoolOverlaps { .. } => reason::POOL_OVERLAPS,
+            Clash::Service { .. } => Reason::ServiceClaimed,
+            Clash::ServiceLabel(_) => Reason::ServiceLabelClaimed,
+            Clash::PoolDiffers { .. } => Reason::PoolDiffers,
+            Clash::PoolOverlaps { .. } => Reason::PoolOverlaps,
         }
     }
 }

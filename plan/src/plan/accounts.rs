@@ -8,6 +8,7 @@ mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use isp_api::Reason;
 use isp_api::names::{AGENT_NAME, AGENT_ROLE};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -40,10 +41,10 @@ pub(super) enum Problem {
 }
 
 impl Problem {
-    pub(super) fn reason(&self) -> &'static str {
+    pub(super) fn reason(&self) -> Reason {
         match self {
-            Self::Taken(_) => "AccountTaken",
-            Self::Missing(_) => "AccountMissing",
+            Self::Taken(_) => Reason::AccountTaken,
+            Self::Missing(_) => Reason::AccountMissing,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Step 1: what keeps an object from being begun.
 
+use isp_api::Reason;
 use isp_api::preserve::TrafficPolicy;
 
 use super::scene::Object;
@@ -26,15 +27,15 @@ pub(super) enum Finding {
 }
 
 impl Finding {
-    pub(super) fn reason(&self) -> &'static str {
+    pub(super) fn reason(&self) -> Reason {
         match self {
-            Self::BadSelector(_) => "BadSelector",
-            Self::NoIngressNodes => "NoIngressNodes",
-            Self::NoServices => "NoServices",
-            Self::Missing(_) => "ServiceMissing",
-            Self::NotExposed(_) => "NotExposed",
-            Self::NoIngressEndpoint(_) => "NoIngressEndpoint",
-            Self::Declared(..) => "FieldDeclared",
+            Self::BadSelector(_) => Reason::BadSelector,
+            Self::NoIngressNodes => Reason::NoIngressNodes,
+            Self::NoServices => Reason::NoServices,
+            Self::Missing(_) => Reason::ServiceMissing,
+            Self::NotExposed(_) => Reason::NotExposed,
+            Self::NoIngressEndpoint(_) => Reason::NoIngressEndpoint,
+            Self::Declared(..) => Reason::FieldDeclared,
         }
     }
 

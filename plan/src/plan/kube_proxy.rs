@@ -8,6 +8,7 @@
 mod keep_off;
 mod left_out;
 
+use isp_api::Reason;
 use isp_api::agent::mounts::{Mounted, holding};
 use isp_api::agent::{NoAgent, runs_kube_proxy};
 use isp_api::names::AGENT_POOL_LABEL;
@@ -73,12 +74,12 @@ pub(super) enum NoKubeconfig {
 }
 
 impl Problem {
-    pub(super) fn reason(&self) -> &'static str {
+    pub(super) fn reason(&self) -> Reason {
         match self {
-            Self::NotFound | Self::NotThere(_) => "KubeProxyNotFound",
-            Self::Ambiguous(_) => "KubeProxyAmbiguous",
-            Self::NotKeptOff { .. } => "KubeProxyNotKeptOff",
-            Self::NoKubeconfig(..) | Self::Unusable(..) => "KubeProxyUnusable",
+            Self::NotFound | Self::NotThere(_) => Reason::KubeProxyNotFound,
+            Self::Ambiguous(_) => Reason::KubeProxyAmbiguous,
+            Self::NotKeptOff { .. } => Reason::KubeProxyNotKeptOff,
+            Self::NoKubeconfig(..) | Self::Unusable(..) => Reason::KubeProxyUnusable,
         }
     }
 }

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use isp_api::Reason;
 use isp_api::names::{NAME_LABEL, OPERATOR_FIELD_MANAGER, POD_WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE};
 use isp_api::preserve::{SidecarStatus, Sidecars, StaleOwner, Via};
 use isp_api::selector::matcher;
@@ -233,25 +234,25 @@ pub(super) fn said(
     scene: &Scene<'_>,
     object: &Object<'_>,
     status: Option<&SidecarStatus>,
-) -> Option<(bool, &'static str, String)> {
+) -> Option<(bool, Reason, String)> {
     let status = status?;
     let admission = &scene.cluster.admission;
     let asks = |via: Via| object.written.spec.sidecars.iter().any(|entry| entry.via == via);
     Some(if asks(Via::Policy) && !admission.serves_policies {
         let message = "spec.sidecars: via Policy needs MutatingAdmissionPolicy, which this API server does not serve (Kubernetes 1.36 does); use via Webhook";
-        (false, "PolicyUnavailable", message.to_owned())
+        (false, Reason::PolicyUnavailable, message.to_owned())
     } else if asks(Via::Webhook) && admission.bundle.is_none() {
         let message = "the webhook has not published its certificate authority yet, so new pods stay as they are; see that its Deployment is installed and ready";
-        (false, "WebhookUnavailable", message.to_owned())
+        (false, Reason::WebhookUnavailable, message.to_owned())
     } else if let Some((kind, name)) = taken(scene, object) {
         let message = format!(
             "spec.sidecars: {kind} {name} was made by somebody else and is left as it is, so new pods may stay as they are: delete or rename it"
         );
-        (false, "NameTaken", message)
+        (false, Reason::NameTaken, message)
     } else if let Some(first) = status.restart.first() {
         (
             false,
-            "Stale",
+            Reason::Stale,
             format!(
                 "{} of {} pods have to be created anew: {}",
                 status.stale,
@@ -260,7 +261,7 @@ pub(super) fn said(
             ),
         )
     } else {
-        (true, "Consistent", format!("all {} pods hand the client address on", status.matching))
+        (true, Reason::Consistent, format!("all {} pods hand the client address on", status.matching))
     })
 }
 
@@ -268,7 +269,7 @@ pub(super) fn said(
 pub(super) fn notice(
     before: Option<&SidecarStatus>,
     now: Option<&SidecarStatus>,
-) -> Option<(&'static str, String)> {
+) -> Option<(Reason, String)> {
     let known = |owner: &StaleOwner| {
         before.is_some_and(|before| {
             let same = |known: &StaleOwner| {
@@ -285,7 +286,7 @@ pub(super) fn notice(
         String::new()
     };
     Some((
-        "StaleSidecars",
+        Reason::StaleSidecars,
         format!(
             "pods do not hand the client address on until they are created anew: {}{more}",
             remedy(first)

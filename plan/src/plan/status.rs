@@ -3,6 +3,7 @@
 mod nodes;
 mod notices;
 
+use isp_api::Reason;
 use isp_api::conditions::record;
 use isp_api::names::condition;
 use isp_api::preserve::{IngressSourcePreserveStatus, Phase, ServiceState, ServiceStatus, Summary};
@@ -20,15 +21,15 @@ use crate::action::Action;
 /// A condition without its time.
 struct Said {
     holds: bool,
-    reason: &'static str,
+    reason: Reason,
     message: String,
 }
 
-fn yes(reason: &'static str, message: impl Into<String>) -> Said {
+fn yes(reason: Reason, message: impl Into<String>) -> Said {
     Said { holds: true, reason, message: message.into() }
 }
 
-fn no(reason: &'static str, message: impl Into<String>) -> Said {
+fn no(reason: Reason, message: impl Into<String>) -> Said {
     Said { holds: false, reason, message: message.into() }
 }
 
@@ -75,29 +76,29 @@ impl Story<'_, '_> {
         let (elsewhere, acknowledged) = self.rollout.acknowledged(self.scene, object);
         let checked = self.checked();
         let agents = self.agents(elsewhere);
-        let labelled = self.services_are("Labelled", "carry the label", |state| {
+        let labelled = self.services_are(Reason::Labelled, "carry the label", |state| {
             [ServiceState::Labelled, ServiceState::Preserved].contains(&state)
         });
-        let local = self.services_are("LocalPolicySet", "have externalTrafficPolicy Local", |state| {
+        let local = self.services_are(Reason::LocalPolicySet, "have externalTrafficPolicy Local", |state| {
             state == ServiceState::Preserved
         });
         let heard = if elsewhere == acknowledged {
-            yes("Acknowledged", format!("all {elsewhere} nodes elsewhere see what they should"))
+            yes(Reason::Acknowledged, format!("all {elsewhere} nodes elsewhere see what they should"))
         } else if let Some(node) = self.suspect(|place| self.rollout.strays[place]) {
             let message = format!(
                 "the cluster's own kube-proxy runs on node {node}, beside the agent's, and shows everything there: see that its \
                  DaemonSet keeps the node affinity, and that its pod ends"
             );
-            no("KubeProxyRuns", message)
+            no(Reason::KubeProxyRuns, message)
         } else if let Some(node) = self.suspect(|place| !self.rollout.strays[place]) {
             let message = format!(
                 "the cluster's own kube-proxy ran on node {node}, beside the agent's, and left rules there: the agent is started anew, \
                  so that all rules are written anew"
             );
-            no("RulesOutdated", message)
+            no(Reason::RulesOutdated, message)
         } else {
             no(
-                "Waiting",
+                Reason::Waiting,
                 format!(
                     "{acknowledged} of {elsewhere} nodes elsewhere have acknowledged generation {}",
                     object.generation
@@ -157,7 +158,7 @@ impl Story<'_, '_> {
         Condition {
             type_: type_.to_owned(),
             status: if said.holds { "True" } else { "False" }.to_owned(),
-            reason: said.reason.to_owned(),
+            reason: said.reason.to_string(),
             message: said.message,
             last_transition_time: Time(now),
             observed_generation: Some(self.object.generation),
@@ -172,32 +173,32 @@ impl Story<'_, '_> {
     fn checked(&self) -> Said {
         let found: Vec<_> = self.object.checks.iter().filter(|finding| !finding.is_conflict()).collect();
         match found.first() {
-            _ if self.object.going.is_some() => no("Terminating", "the object is being deleted"),
-            None => yes("Checked", "every Service has a ready endpoint on an ingress node"),
+            _ if self.object.going.is_some() => no(Reason::Terminating, "the object is being deleted"),
+            None => yes(Reason::Checked, "every Service has a ready endpoint on an ingress node"),
             Some(first) => no(first.reason(), with_more(first.message(), found.len() - 1)),
         }
     }
 
-    fn services_are(&self, reason: &'static str, what: &str, holds: impl Fn(ServiceState) -> bool) -> Said {
+    fn services_are(&self, reason: Reason, what: &str, holds: impl Fn(ServiceState) -> bool) -> Said {
         let wanted = self.services.iter().filter(|service| service.state != ServiceState::Restoring);
         let (done, left): (Vec<_>, Vec<_>) = wanted.partition(|service| holds(service.state));
         match left.first() {
-            None if done.is_empty() => no("NoServices", "there is no Service to change"),
+            None if done.is_empty() => no(Reason::NoServices, "there is no Service to change"),
             None => yes(reason, format!("all {} Services {what}", done.len())),
             Some(first) => {
                 let why = first.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
                 let message = format!("Service {}/{} does not yet {what}{why}", first.namespace, first.name);
-                no("Waiting", with_more(message, left.len() - 1))
+                no(Reason::Waiting, with_more(message, left.len() - 1))
             }
         }
     }
 
     fn conflict(&self) -> Said {
-        let mut found: Vec<(&'static str, String)> =
+        let mut found: Vec<(Reason, String)> =
             self.object.conflicts.iter().map(|conflict| (conflict.reason(), conflict.to_string())).collect();
         let of_services = self.services.iter().filter(|service| service.state == ServiceState::Conflict);
         found.extend(
-            of_services.map(|service| ("FieldDeclared", service.message.clone().unwrap_or_default())),
+            of_services.map(|service| (Reason::FieldDeclared, service.message.clone().unwrap_or_default())),
         );
         if self.object.going.is_none() {
             let fought =
@@ -206,8 +207,8 @@ impl Story<'_, '_> {
             found.extend(problems.map(|problem| (problem.reason(), problem.to_string())));
         }
         match found.first() {
-            None => no("None", "nobody else claims anything"),
-            Some((reason, message)) => yes(reason, with_more(message.clone(), found.len() - 1)),
+            None => no(Reason::None, "nobody else claims anything"),
+            Some((reason, message)) => yes(*reason, with_more(message.clone(), found.len() - 1)),
         }
     }
 
@@ -231,7 +232,7 @@ impl Story<'_, '_> {
             })
             .collect();
         if let Some(first) = lost.first() {
-            return yes("NoIngressEndpoint", with_more(first.clone(), lost.len() - 1));
+            return yes(Reason::NoIngressEndpoint, with_more(first.clone(), lost.len() - 1));
         }
         if let Some(first) = self.object.kept.first().filter(|_| self.object.going.is_none()) {
             let message = format!(
@@ -239,13 +240,13 @@ impl Story<'_, '_> {
                  node that runs an endpoint of each Service",
                 self.scene.nodes[*first].0
             );
-            return yes("LastIngressNode", with_more(message, self.object.kept.len() - 1));
+            return yes(Reason::LastIngressNode, with_more(message, self.object.kept.len() - 1));
         }
         if self.object.going.is_none()
             && let Some((_, node, State::NotReady { reason, .. })) =
                 self.elsewhere().find(|(_, _, state)| matches!(state, State::NotReady { lasts: true, .. }))
         {
-            return yes("AgentNotReady", format!("the agent of node {node} is not ready: {reason}"));
+            return yes(Reason::AgentNotReady, format!("the agent of node {node} is not ready: {reason}"));
         }
         let failed = |state: &State| matches!(state, State::Late(_) | State::Failed(_));
         if self.object.going.is_none()
@@ -253,27 +254,27 @@ impl Story<'_, '_> {
         {
             let message =
                 format!("the agent of node {node} in pool {} missed its deadline", pool.unwrap_or("?"));
-            return yes("WaveFailed", message);
+            return yes(Reason::WaveFailed, message);
         }
-        no("None", "nothing that worked has stopped")
+        no(Reason::None, "nothing that worked has stopped")
     }
 
     fn ready(&self, steps: &[&Said], conflict: &Said, degraded: &Said) -> Said {
         if self.object.going.is_some() {
-            return no("Terminating", "the object is being deleted");
+            return no(Reason::Terminating, "the object is being deleted");
         }
         if conflict.holds {
-            return no("Conflict", conflict.message.clone());
+            return no(Reason::Conflict, conflict.message.clone());
         }
         if degraded.holds {
-            return no("Degraded", degraded.message.clone());
+            return no(Reason::Degraded, degraded.message.clone());
         }
         if let Some(step) = steps.iter().find(|step| !step.holds) {
             return no(step.reason, step.message.clone());
         }
         let count = self.count(ServiceState::Preserved);
         let services = if count == 1 { "Service" } else { "Services" };
-        yes("Preserved", format!("the client address arrives at {count} {services}"))
+        yes(Reason::Preserved, format!("the client address arrives at {count} {services}"))
     }
 
     fn progressing(
@@ -292,34 +293,34 @@ impl Story<'_, '_> {
                 } else {
                     "the nodes go back to the cluster's kube-proxy".to_owned()
                 };
-                return yes("Restoring", message);
+                return yes(Reason::Restoring, message);
             }
             Some(Going::Retain) => {
-                return yes("Retaining", "everything stays as it is, by deletionPolicy Retain");
+                return yes(Reason::Retaining, "everything stays as it is, by deletionPolicy Retain");
             }
             None => {}
         }
         if ready.holds {
-            return no("Done", "nothing is left to do");
+            return no(Reason::Done, "nothing is left to do");
         }
         let stuck = [
-            "WaveFailed",
-            "Paused",
-            "NodeWithoutPool",
-            "KubeProxyNotFound",
-            "KubeProxyAmbiguous",
-            "KubeProxyUnusable",
-            "KubeProxyNotKeptOff",
+            Reason::WaveFailed,
+            Reason::Paused,
+            Reason::NodeWithoutPool,
+            Reason::KubeProxyNotFound,
+            Reason::KubeProxyAmbiguous,
+            Reason::KubeProxyUnusable,
+            Reason::KubeProxyNotKeptOff,
         ];
         if conflict.holds
             || stuck.contains(&agents.reason)
             || (!checked.holds && self.object.touched.is_empty())
         {
-            return no("Stopped", ready.message.clone());
+            return no(Reason::Stopped, ready.message.clone());
         }
         match steps.iter().find(|step| !step.holds) {
             Some(step) => yes(step.reason, step.message.clone()),
-            None => no("Stopped", ready.message.clone()),
+            None => no(Reason::Stopped, ready.message.clone()),
         }
     }
 

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use isp_api::Reason;
 use isp_api::agent::{Agent, filter_daemon_set};
 use k8s_openapi::api::core::v1::{ConfigMap, VolumeMount};
 use serde::Deserialize;
@@ -55,7 +56,7 @@ fn made(cluster: &Cluster) -> Result<(Vec<VolumeMount>, VolumeMount, Vec<String>
 
 fn refused(cluster: &Cluster) -> String {
     let problem = made(cluster).unwrap_err();
-    assert_eq!(problem.reason(), "KubeProxyUnusable");
+    assert_eq!(problem.reason(), Reason::KubeProxyUnusable);
     problem.to_string()
 }
 

@@ -1,5 +1,6 @@
 //! What is said of nodes and pools: step 2, which nodes show the Services in full, which are left out, and how far each pool is.
 
+use isp_api::Reason;
 use isp_api::preserve::{IngressSourcePreserveStatus, LeftOut, PoolStatus};
 
 use super::{Said, Story, no, with_more, yes};
@@ -15,7 +16,7 @@ impl Story<'_, '_> {
     pub(super) fn agents(&self, elsewhere: usize) -> Said {
         let done = self.elsewhere().filter(|(_, _, state)| **state == State::Done).count();
         if done == elsewhere {
-            return yes("AgentsReady", format!("all {elsewhere} nodes elsewhere have their agent"));
+            return yes(Reason::AgentsReady, format!("all {elsewhere} nodes elsewhere have their agent"));
         }
         if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err())
             && matches!(problem, kube_proxy::Problem::NotKeptOff { .. })
@@ -40,7 +41,7 @@ impl Story<'_, '_> {
             .collect();
         if let Some(first) = failures.first() {
             let message = format!("a wave missed its deadline: {first}");
-            return no("WaveFailed", with_more(message, failures.len() - 1));
+            return no(Reason::WaveFailed, with_more(message, failures.len() - 1));
         }
         let unready: Vec<_> = self
             .elsewhere()
@@ -52,7 +53,7 @@ impl Story<'_, '_> {
             })
             .collect();
         if let Some(first) = unready.first() {
-            return no("AgentNotReady", with_more(first.clone(), unready.len() - 1));
+            return no(Reason::AgentNotReady, with_more(first.clone(), unready.len() - 1));
         }
         if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err()) {
             return no(problem.reason(), problem.to_string());
@@ -66,17 +67,17 @@ impl Story<'_, '_> {
             let message = format!(
                 "node {first} needs an agent and matches no pool: extend a selector in spec.nodePools, or make it an ingress node"
             );
-            return no("NodeWithoutPool", with_more(message, without.len() - 1));
+            return no(Reason::NodeWithoutPool, with_more(message, without.len() - 1));
         }
         if !self.object.may_begin() {
-            return no("NotBegun", "waits for the other conditions");
+            return no(Reason::NotBegun, "waits for the other conditions");
         }
         if let Some(problem) = account() {
             return no(problem.reason(), problem.to_string());
         }
         if self.object.written.spec.rollout.paused {
             return no(
-                "Paused",
+                Reason::Paused,
                 format!("{done} of {elsewhere} nodes have their agent; spec.rollout.paused is set"),
             );
         }
@@ -90,7 +91,7 @@ impl Story<'_, '_> {
         {
             let message =
                 format!("node {first} is not ready, so it cannot get its agent: bring it back or delete it");
-            return no("NodeNotReady", with_more(message, unreachable.len() - 1));
+            return no(Reason::NodeNotReady, with_more(message, unreachable.len() - 1));
         }
         let outdated = self.elsewhere().filter(|(_, _, state)| **state == State::Outdated).count();
         let message = if outdated > 0 {
@@ -98,7 +99,7 @@ impl Story<'_, '_> {
         } else {
             format!("{done} of {elsewhere} nodes elsewhere have their agent")
         };
-        no("RollingOut", message)
+        no(Reason::RollingOut, message)
     }
 
     /// The nodes elsewhere: pool, name, state.

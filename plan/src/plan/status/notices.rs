@@ -1,5 +1,6 @@
 //! What has changed since it was last said: Events for the object and for its Services.
 
+use isp_api::Reason;
 use isp_api::conditions::find;
 use isp_api::names::condition;
 use isp_api::preserve::{IngressSourcePreserveStatus, ServiceState, ServiceStatus};
@@ -7,6 +8,9 @@ use isp_api::preserve::{IngressSourcePreserveStatus, ServiceState, ServiceStatus
 use super::Story;
 use crate::cluster::Key;
 use crate::plan::{About, Notice, sidecars};
+
+/// Reasons of `AgentsReady` that somebody has to hear of.
+const FAILURES: [Reason; 3] = [Reason::WaveFailed, Reason::AgentNotReady, Reason::KubeProxyNotKeptOff];
 
 impl Story<'_, '_> {
     /// All of them, in the order in which they are told.
@@ -26,8 +30,8 @@ impl Story<'_, '_> {
             let Some(said) = find(&now.conditions, type_) else { continue };
             let earlier = find(&before.conditions, type_);
             let turned = earlier.is_none_or(|earlier| earlier.status != said.status);
-            let failed = type_ == condition::AGENTS_READY
-                && ["WaveFailed", "AgentNotReady", "KubeProxyNotKeptOff"].contains(&said.reason.as_str());
+            let failed =
+                type_ == condition::AGENTS_READY && FAILURES.iter().any(|reason| *reason == said.reason);
             let newly = failed && earlier.is_none_or(|earlier| earlier.reason != said.reason);
             if (turned && said.status == "True") || newly {
                 notices.push(Notice {
@@ -39,7 +43,7 @@ impl Story<'_, '_> {
             }
         }
         notices.extend(sidecars::notice(before.sidecars.as_ref(), now.sidecars.as_ref()).map(
-            |(reason, message)| Notice { about: about(), warning: true, reason: reason.to_owned(), message },
+            |(reason, message)| Notice { about: about(), warning: true, reason: reason.to_string(), message },
         ));
         for service in &now.services {
             let earlier = before
@@ -62,30 +66,32 @@ impl Story<'_, '_> {
         let (warning, reason, message) = if lost(now) && !before.is_some_and(lost) {
             (
                 true,
-                "NoIngressEndpoint",
+                Reason::NoIngressEndpoint,
                 "no ingress node has a ready endpoint: nobody outside is answered".to_owned(),
             )
         } else if turned {
             match now.state {
                 ServiceState::Preserved => (
                     false,
-                    "Preserved",
+                    Reason::Preserved,
                     format!("externalTrafficPolicy is Local, for IngressSourcePreserve {name}"),
                 ),
                 ServiceState::Open => (
                     true,
-                    "Open",
+                    Reason::Open,
                     "every node shows it until an ingress node has an endpoint again".to_owned(),
                 ),
                 ServiceState::FellBack => (
                     true,
-                    "FellBack",
+                    Reason::FellBack,
                     "externalTrafficPolicy is Cluster until an ingress node has an endpoint again".to_owned(),
                 ),
-                ServiceState::Conflict => (true, "FieldDeclared", now.message.clone().unwrap_or_default()),
+                ServiceState::Conflict => {
+                    (true, Reason::FieldDeclared, now.message.clone().unwrap_or_default())
+                }
                 ServiceState::Restoring => (
                     false,
-                    "Restoring",
+                    Reason::Restoring,
                     format!("goes back to what it was before IngressSourcePreserve {name}"),
                 ),
                 ServiceState::Missing | ServiceState::Waiting | ServiceState::Labelled => return None,
@@ -93,6 +99,6 @@ impl Story<'_, '_> {
         } else {
             return None;
         };
-        Some(Notice { about: About::Service { key, uid }, warning, reason: reason.to_owned(), message })
+        Some(Notice { about: About::Service { key, uid }, warning, reason: reason.to_string(), message })
     }
 }
