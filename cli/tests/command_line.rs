@@ -37,6 +37,10 @@ fn help_is_called_as_kubectl_calls_it_and_shows_examples_and_exit_codes() {
     {
         assert!(help.contains(part), "{part}: {help}");
     }
+    assert!(
+        help.contains("explain-node: the node is not as it should be") && help.contains("LC_ALL"),
+        "{help}"
+    );
     assert!(answer(&["plan", "--help"]).contains("kubectl isp plan -f -"));
     assert_eq!(answer(&["--version"]), format!("kubectl-isp {}\n", env!("CARGO_PKG_VERSION")));
 }

@@ -1,4 +1,4 @@
-//! The facts of a dump: files that `kubectl get -o yaml` or `-o json` has written. Kinds that nobody looks at are passed over.
+//! The facts of a dump: files written by `kubectl get -o yaml` or `-o json`. Other kinds are skipped.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::error::CommandError;
 #[cfg(test)]
 mod tests;
 
-/// The facts, and when they were: the latest time that is written anywhere in the dump.
+/// The facts, and their time: the latest timestamp in the dump.
 pub(super) fn read(path: &Path) -> Result<(Cluster, Timestamp), CommandError> {
     let mut files = Vec::new();
     collect(path, &mut files)?;
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<(Cluster, Timestamp), CommandError> {
     if dump.documents == 0 {
         return Err(CommandError::Document {
             place: path.display().to_string(),
-            problem: "there is no object in it: `kubectl isp doctor --help` says how to take a dump"
+            problem: "there is no object in it; `kubectl isp doctor --help` shows how to take a dump"
                 .to_owned(),
         });
     }
@@ -50,7 +50,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), CommandError> {
     for entry in entries {
         let named =
             entry.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
-        // A link that leads back up would have no end.
+        // A symbolic link to a parent would never end.
         if entry.is_dir() && !entry.is_symlink() || named && !entry.is_dir() {
             collect(&entry, files)?;
         }

@@ -1,4 +1,5 @@
-//! Objects and reports as they change. The watches never give up; what goes wrong is said once until it works again.
+//! Objects and reports as they change. The watches never give up; a failure is reported once until
+//! they work again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,49 +15,51 @@ use tokio::time::sleep;
 
 use crate::connection::WATCH_SECONDS;
 
-/// Changes come in groups: a wave of agents, a step of the operator.
-const MOMENT: Duration = Duration::from_millis(300);
+/// Changes come in groups, such as a wave of agents, so more are awaited for this long.
+const GROUPING: Duration = Duration::from_millis(300);
 
-enum News {
+enum Update {
     Object(Box<Event<IngressSourcePreserve>>),
     Report(Box<Event<IngressSourceNode>>),
-    Trouble(watcher::Error),
+    Failure(watcher::Error),
 }
 
-/// What is known of a kind.
-struct Known<K> {
-    now: BTreeMap<String, K>,
-    coming: BTreeMap<String, K>,
-    whole: bool,
+/// The objects of a kind by name.
+struct Store<K> {
+    current: BTreeMap<String, K>,
+    /// The objects of a list that is being read.
+    incoming: BTreeMap<String, K>,
+    /// Whether one list was read to its end.
+    complete: bool,
 }
 
-impl<K> Default for Known<K> {
+impl<K> Default for Store<K> {
     fn default() -> Self {
-        Self { now: BTreeMap::new(), coming: BTreeMap::new(), whole: false }
+        Self { current: BTreeMap::new(), incoming: BTreeMap::new(), complete: false }
     }
 }
 
-impl<K: ResourceExt> Known<K> {
+impl<K: ResourceExt> Store<K> {
     fn take(&mut self, event: Event<K>) {
         match event {
-            Event::Init => self.coming.clear(),
-            Event::InitApply(object) => drop(self.coming.insert(object.name_any(), object)),
+            Event::Init => self.incoming.clear(),
+            Event::InitApply(object) => drop(self.incoming.insert(object.name_any(), object)),
             Event::InitDone => {
-                self.now = std::mem::take(&mut self.coming);
-                self.whole = true;
+                self.current = std::mem::take(&mut self.incoming);
+                self.complete = true;
             }
-            Event::Apply(object) => drop(self.now.insert(object.name_any(), object)),
-            Event::Delete(object) => drop(self.now.remove(&object.name_any())),
+            Event::Apply(object) => drop(self.current.insert(object.name_any(), object)),
+            Event::Delete(object) => drop(self.current.remove(&object.name_any())),
         }
     }
 }
 
-/// See the module.
+/// Watches of objects and of reports.
 pub(super) struct Following {
-    news: BoxStream<'static, News>,
-    objects: Known<IngressSourcePreserve>,
-    reports: Known<IngressSourceNode>,
-    in_trouble: bool,
+    updates: BoxStream<'static, Update>,
+    objects: Store<IngressSourcePreserve>,
+    reports: Store<IngressSourceNode>,
+    failing: bool,
 }
 
 impl Following {
@@ -65,50 +68,59 @@ impl Following {
         let chosen = name.map_or_else(config, |name| config().fields(&format!("metadata.name={name}")));
         let objects = watch(Api::all(client.clone()), chosen).default_backoff();
         let objects =
-            objects.map(|event| event.map_or_else(News::Trouble, |event| News::Object(Box::new(event))));
+            objects.map(|event| event.map_or_else(Update::Failure, |event| Update::Object(Box::new(event))));
         let reports = watch(Api::all(client.clone()), config()).default_backoff();
         let reports =
-            reports.map(|event| event.map_or_else(News::Trouble, |event| News::Report(Box::new(event))));
+            reports.map(|event| event.map_or_else(Update::Failure, |event| Update::Report(Box::new(event))));
         Self {
-            news: stream::select(objects, reports).boxed(),
-            objects: Known::default(),
-            reports: Known::default(),
-            in_trouble: false,
+            updates: stream::select(objects, reports).boxed(),
+            objects: Store::default(),
+            reports: Store::default(),
+            failing: false,
         }
     }
 
-    /// Waits for a change, and a moment for more to come. What is known then.
-    pub(super) async fn change(&mut self) -> (Vec<IngressSourcePreserve>, Vec<IngressSourceNode>) {
+    /// Waits for a change, and shortly for more. Nothing is lost if the wait is cancelled.
+    pub(super) async fn change(&mut self) {
         loop {
-            let Some(news) = self.news.next().await else {
+            let Some(update) = self.updates.next().await else {
                 // Watches have no end.
                 return std::future::pending().await;
             };
-            self.take(news);
-            sleep(MOMENT).await;
-            while let Some(Some(news)) = self.news.next().now_or_never() {
-                self.take(news);
+            self.take(update);
+            sleep(GROUPING).await;
+            while let Some(Some(update)) = self.updates.next().now_or_never() {
+                self.take(update);
             }
-            if self.objects.whole && self.reports.whole {
-                let objects = self.objects.now.values().cloned().collect();
-                return (objects, self.reports.now.values().cloned().collect());
+            if self.is_complete() {
+                return;
             }
         }
     }
 
-    fn take(&mut self, news: News) {
-        match news {
-            News::Object(event) => self.objects.take(*event),
-            News::Report(event) => self.reports.take(*event),
-            // It fell behind, and everything is read anew.
-            News::Trouble(watcher::Error::WatchError(status)) if status.code == 410 => return,
-            News::Trouble(error) => {
-                if !std::mem::replace(&mut self.in_trouble, true) {
-                    eprintln!("warning: the watch failed: {}; it is tried again", chain(&error));
+    /// The present objects and reports. None: they have not been read yet.
+    pub(super) fn known(&self) -> Option<(Vec<IngressSourcePreserve>, Vec<IngressSourceNode>)> {
+        let objects = || self.objects.current.values().cloned().collect();
+        self.is_complete().then(|| (objects(), self.reports.current.values().cloned().collect()))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.objects.complete && self.reports.complete
+    }
+
+    fn take(&mut self, update: Update) {
+        match update {
+            Update::Object(event) => self.objects.take(*event),
+            Update::Report(event) => self.reports.take(*event),
+            // The watch fell behind; the watcher lists again.
+            Update::Failure(watcher::Error::WatchError(status)) if status.code == 410 => return,
+            Update::Failure(error) => {
+                if !std::mem::replace(&mut self.failing, true) {
+                    eprintln!("warning: the watch failed: {}; trying again", chain(&error));
                 }
                 return;
             }
         }
-        self.in_trouble = false;
+        self.failing = false;
     }
 }

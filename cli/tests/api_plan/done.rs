@@ -8,7 +8,7 @@ use isp_lab::Request;
 use isp_plan::action::without_revision;
 use serde_json::Value;
 
-use crate::told::Step;
+use crate::planned::Step;
 
 const OPERATOR: &str = "system:serviceaccount:sourcepreserve-system:sourcepreserve-operator";
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 const EDGES: [&str; 2] = ["edge-1", "edge-2"];
-/// As many as a plan names one by one, and more than it tells wave by wave.
+/// Enough for several waves.
 const WORKERS: [&str; 4] = ["work-1", "work-2", "work-3", "work-4"];
 
 type Labels = BTreeMap<String, String>;

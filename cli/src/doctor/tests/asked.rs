@@ -109,7 +109,7 @@ fn a_sidecar_that_a_service_exposes_is_judged_by_its_own_service() {
         "{}",
         lines(&found)
     );
-    assert!(found[0].line.contains("whatever address the client claims"), "{}", found[0].line);
+    assert!(found[0].line.contains("any address that the client claims"), "{}", found[0].line);
     world.rename("AuthorizationPolicy", "shop", "clients", "shop");
     world.the("AuthorizationPolicy", "shop")["spec"]["rules"] =
         json!([{"from": [{"source": {"ipBlocks": ["203.0.113.0/24"]}}]}]);

@@ -408,8 +408,8 @@ fn what_an_object_leaves_behind_that_was_torn_out_is_told() {
     let found = world.examine(None);
     assert_eq!(
         lines(&found),
-        "warning ISP209 Cluster: 2 nodes with the label sourcepreserve.io/agent-pool, and no object: work-1, work-2\n\
-         warning ISP209 Service istio-system/istio-ingressgateway: IngressSourcePreserve shop has changed it and does not exist any more; its \
+        "warning ISP209 Cluster: 2 nodes with label sourcepreserve.io/agent-pool, but no IngressSourcePreserve exists: work-1, work-2\n\
+         warning ISP209 Service istio-system/istio-ingressgateway: IngressSourcePreserve shop changed it and no longer exists; its \
          externalTrafficPolicy is Local\n\
          note ISP315 Cluster: 1 of 2 exposed Services loses the client's source IP: plain/echo\n"
     );
@@ -419,4 +419,19 @@ fn what_an_object_leaves_behind_that_was_torn_out_is_told() {
     kept["retained"] = json!(true);
     *record = json!(kept.to_string());
     assert_eq!(world.examine(None).iter().filter(|finding| finding.code == Code::LeftBehind).count(), 1);
+}
+
+#[test]
+fn a_webhook_without_a_ca_is_a_warning_before_there_is_any_object() {
+    let mut world = World::of("healthy");
+    world.remove("IngressSourcePreserve", "");
+    world.remove("IngressSourceNode", "");
+    let published = world.the("ValidatingWebhookConfiguration", "sourcepreserve.io");
+    remove(&mut published["webhooks"][0]["clientConfig"], "caBundle");
+    let found = world.examine(None);
+    let empty: Vec<_> = found.iter().filter(|finding| finding.code == Code::BundleEmpty).collect();
+    let [finding] = empty[..] else { panic!("{}", lines(&found)) };
+    assert_eq!(finding.severity, Severity::Warning);
+    let secret = "kubectl get secret -n sourcepreserve-system sourcepreserve-webhook-ca ";
+    assert!(finding.remedy[0].starts_with(secret), "{:?}", finding.remedy);
 }

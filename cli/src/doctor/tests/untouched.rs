@@ -290,7 +290,7 @@ fn a_policy_that_cannot_be_read_is_named_and_the_others_are_judged() {
     let Finding { severity, subject, line, .. } = &found[2];
     assert_eq!(*severity, Severity::Warning);
     assert_eq!(subject.to_string(), "AuthorizationPolicy shop/by-address");
-    assert!(line.starts_with("it cannot be read: ") && line.contains("expected a sequence"), "{line}");
+    assert!(line.starts_with("it cannot be parsed: ") && line.contains("expected a sequence"), "{line}");
 }
 
 #[test]
@@ -331,11 +331,11 @@ fn what_was_not_looked_at_is_a_warning_where_no_policy_can_be_judged_without_it(
 
 #[test]
 fn words_of_a_policy_cannot_forge_the_report() {
-    let forged = format!("{OUTSIDE}\n\u{1b}[2Jnothing found{}", "!".repeat(10_000));
+    let forged = format!("{OUTSIDE}\n\u{1b}[2Jno faults found{}", "!".repeat(10_000));
     let world = at_gateway("DENY", &json!({"ipBlocks": [forged, OUTSIDE]}));
     let (cluster, now) = world.read();
-    let text = report::text(&cluster, &examine(&cluster, None, now));
-    assert!(!text.contains('\u{1b}') && !text.contains("\nnothing found"), "{text}");
+    let text = report::text(&cluster, &examine(&cluster, None, now), None);
+    assert!(!text.contains('\u{1b}') && !text.contains("\nno faults found"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 2100), "no line is without an end");
 }
 
