@@ -59,7 +59,7 @@ not become Ready.";
 const EXPLAIN_NODE_HELP: &str = "\
 Exit code 0: the node is as it should be, 2: it is not ready, its agent is missing, failed or behind, 1: there is no such node.";
 
-/// Shows the state of IngressSourcePreserves, plans their changes, explains nodes and finds faults. It only reads.
+/// Shows the state of IngressSourcePreserves, plans changes, explains nodes, finds faults.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-isp", bin_name = "kubectl isp", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -104,7 +104,7 @@ pub(crate) enum Command {
 pub(crate) struct StatusArgs {
     /// Name of an IngressSourcePreserve. [default: all]
     pub(crate) name: Option<String>,
-    /// json and yaml: the objects as the API server has them; wide: all Services, nodes and conditions.
+    /// json, yaml: the objects as the API server has them; wide: all Services, nodes, conditions.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
     /// Print the report again on every change, until Ctrl-C.
@@ -125,7 +125,7 @@ pub(crate) enum Format {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// File with IngressSourcePreserves as YAML or JSON, one or several documents; - is standard input.
+    /// File with IngressSourcePreserves as YAML or JSON, one or more documents; - is stdin.
     #[arg(short, long = "filename", value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Image of the agents. [default: the image that the installed operator uses]
@@ -150,10 +150,10 @@ pub(crate) struct DoctorArgs {
     /// Check only what affects this Service, whether an object preserves it or not.
     #[arg(short, long, value_name = "NAMESPACE/NAME", value_parser = key)]
     pub(crate) service: Option<Key>,
-    /// json and yaml: findings, each with code, severity, subject, line, reason and remedy; and checks that passed.
+    /// json, yaml: the findings and the checks that passed, for scripts.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<ListFormat>,
-    /// Check a dump instead of a cluster: files written by `kubectl get -o yaml`, in this directory and below.
+    /// Check a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
     #[arg(long, value_name = "DUMP")]
     pub(crate) from_dir: Option<PathBuf>,
 }

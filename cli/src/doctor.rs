@@ -1,4 +1,4 @@
-//! `kubectl isp doctor`: reads the facts from a cluster or a dump, examines them, prints the findings.
+//! `kubectl isp doctor`: reads the facts of a cluster or a dump, examines them, prints findings.
 //!
 //! | module | knows |
 //! |---|---|

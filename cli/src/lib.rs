@@ -1,4 +1,4 @@
-//! `kubectl isp`: shows the state of IngressSourcePreserves, plans their changes, explains nodes and
+//! `kubectl isp`: shows the state of IngressSourcePreserves, plans changes, explains nodes and
 //! finds faults. It only reads.
 //!
 //! | module | knows |
@@ -6,7 +6,7 @@
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read` | lists, page by page |
-//! | `status`, `plan`, `explain_node`, `doctor` | one command each: a thin part that reads, and pure functions that write the text |
+//! | `status`, `plan`, `explain_node`, `doctor` | one command each: reading, and pure functions |
 //! | `text` | layout: blocks, wrapped lines, ages |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 

@@ -1,4 +1,5 @@
-//! The command line, without any cluster: help, completion, and what is refused before a cluster is asked for.
+//! The command line, without any cluster: help, completion, and what is refused before a cluster is
+//! asked for.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -90,8 +91,8 @@ fn the_file_is_looked_at_before_the_cluster() {
     let text = refusal(&["plan", "-f", "-"], "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n");
     assert_eq!(
         text,
-        "error: standard input, document 1: this is Service web (v1); only IngressSourcePreserve of \
-         sourcepreserve.io/v1alpha1 can be planned: leave it out\n"
+        "error: standard input, document 1: this is Service web (v1); plan accepts only IngressSourcePreserve of \
+         sourcepreserve.io/v1alpha1: remove it from the file\n"
     );
 }
 

@@ -1,4 +1,4 @@
-//! The facts that are examined, from a cluster or a dump: the small parts of objects that checks use.
+//! The facts that checks use, from a cluster or a dump: small parts of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -24,7 +24,7 @@ pub(super) async fn read(connection: &Connection) -> Result<Cluster, CommandErro
     Ok(cluster)
 }
 
-/// Only the `ConfigMap`s of kube-proxies, meshes and ingress controllers; a cluster may have thousands.
+/// Reads only the `ConfigMap`s of kube-proxies, meshes and ingress controllers.
 async fn config_maps(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     for wanted in [
         ListParams::default().fields("metadata.name=istio"),
@@ -63,7 +63,7 @@ async fn list(
             Err(Failure::Api(kube::Error::Api(status))) if status.code == 404 => {}
             Err(Failure::Api(kube::Error::Api(status)))
                 if status.code == 403 && !is_served(connection, &resource).await => {}
-            // A kind that cannot be listed, perhaps for a broken conversion webhook, does not stop the others.
+            // A kind that cannot be listed, as with a broken conversion webhook, is skipped.
             Err(Failure::Api(kube::Error::Api(status)))
                 if status.code != 401 && kind != Kind::IngressSourcePreserve =>
             {

@@ -1,4 +1,4 @@
-//! The report: a block for each finding, not too many of one code, then the checks that passed, and a
+//! The report: a block for each finding, not too many of one code, then checks that passed, and a
 //! summary.
 
 use super::cluster::Cluster;

@@ -83,7 +83,7 @@ fn objects() -> Vec<Value> {
 }
 
 /// Where the operator is installed.
-const SYSTEM: &str = "sourcepreserve-system";
+pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 
 /// The operator's Lease, last renewed at this time.
 pub(crate) fn lease(namespace: &str, renewed: &str) -> Value {
@@ -113,8 +113,8 @@ fn slice(service: &str, node: &str) -> Value {
     })
 }
 
-/// What an object of these tests asks for, as YAML. There is no such Service, so nothing would be done for it: plans of other tests
-/// stay what they are.
+/// What an object of these tests asks for, as YAML. There is no such Service, so nothing would be
+/// done for it: plans of other tests stay what they are.
 pub(crate) const SPEC: &str = "{ingressNodes: {selector: {matchLabels: {node-role.kubernetes.io/ingress: ''}}}, \
                                services: [{namespace: web, name: absent}]}";
 

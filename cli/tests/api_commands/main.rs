@@ -13,7 +13,7 @@ use isp_lab::{ControlPlane, docs};
 use serde_json::{Value, json};
 
 use self::cluster::{
-    Ended, SPEC, apply, cluster, command, end, ended, file, kubectl, lease, set_status, typed,
+    Ended, SPEC, SYSTEM, apply, cluster, command, end, ended, file, kubectl, lease, set_status, typed,
 };
 
 const MANUAL: &str = "docs/kubectl-isp.md";
@@ -160,13 +160,14 @@ async fn a_long_list_is_read_page_by_page() {
     assert_eq!(names.filter(|name| name.starts_with("many-")).count(), 120);
     let requests = control_plane.audit().unwrap();
     let pages = requests.iter().filter(|request| {
-        request.user == "system:serviceaccount:web:pager"
+        request.user == "system:serviceaccount:sourcepreserve-system:pager"
             && (request.verb.as_str(), request.resource.as_str()) == ("list", "ingresssourcepreserves")
     });
     assert!(pages.count() > 1, "one request has all");
 }
 
-/// A kubeconfig of an account that may list objects and reports, and nothing else.
+/// A kubeconfig of an account that may list objects and reports, and nothing else. The audit log
+/// has the requests of accounts in this namespace.
 async fn reader_of_objects(
     control_plane: &ControlPlane,
     name: &str,
@@ -175,7 +176,7 @@ async fn reader_of_objects(
     let rbac = "rbac.authorization.k8s.io";
     let resources = ["ingresssourcepreserves", "ingresssourcenodes"];
     for object in [
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "web"}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": SYSTEM}}),
         json!({
             "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
             "rules": [{"apiGroups": ["sourcepreserve.io"], "resources": resources, "verbs": ["list"]}],
@@ -183,12 +184,12 @@ async fn reader_of_objects(
         json!({
             "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
             "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "web"}],
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM}],
         }),
     ] {
         apply(control_plane, &object).await;
     }
-    account(control_plane, name, directory).await
+    account(control_plane, SYSTEM, name, directory).await
 }
 
 #[tokio::test]
@@ -294,10 +295,15 @@ async fn a_node_is_explained() {
 }
 
 /// A kubeconfig of this account.
-async fn account(control_plane: &ControlPlane, name: &str, directory: &tempfile::TempDir) -> PathBuf {
+async fn account(
+    control_plane: &ControlPlane,
+    namespace: &str,
+    name: &str,
+    directory: &tempfile::TempDir,
+) -> PathBuf {
     let admin = std::fs::read_to_string(control_plane.kubeconfig()).unwrap();
     let mut config: Value = serde_yaml::from_str(&admin).unwrap();
-    let token = kubectl(control_plane, &["create", "token", name, "-n", "web"]).await;
+    let token = kubectl(control_plane, &["create", "token", name, "-n", namespace]).await;
     config["users"][0]["user"] = json!({"token": token.trim()});
     file(directory, &config.to_string())
 }
@@ -305,7 +311,7 @@ async fn account(control_plane: &ControlPlane, name: &str, directory: &tempfile:
 #[tokio::test]
 async fn a_right_that_is_missing_is_named() {
     let ((control_plane, _), directory) = (cluster().await, tempfile::tempdir().unwrap());
-    let path = account(control_plane, "nobody", &directory).await;
+    let path = account(control_plane, "web", "nobody", &directory).await;
     let told = end(command(&path, &["status"])).await;
     assert_eq!(told.code, Some(1));
     for part in ["the right to list ingresssourcepreserves.sourcepreserve.io", "kubectl auth can-i list"] {
@@ -366,7 +372,7 @@ async fn the_rights_that_the_manual_names_suffice() {
     ] {
         apply(control_plane, &object).await;
     }
-    let path = account(control_plane, "reader", &directory).await;
+    let path = account(control_plane, "web", "reader", &directory).await;
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/samples/istio-gateway.yaml");
     for (arguments, code) in [
         (&["status", "-o", "wide"][..], None),

@@ -146,7 +146,8 @@ fn list(group: &str, resources: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": ["list"]})
 }
 
-/// What the manual says under "Rights". There is no Istio here, and rights to its kinds are not missed.
+/// What the manual says under "Rights". There is no Istio here, and rights to its kinds are not
+/// missed.
 async fn the_rights_of_the_manual_suffice(control_plane: &ControlPlane) {
     let core = ["services", "nodes", "namespaces", "pods", "configmaps"];
     let webhooks = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"];

@@ -1,13 +1,13 @@
 //! Whether the operator kept the order of a plan: no action of a later step came before one of an
 //! earlier step.
 //!
-//! With one object and one pool this holds without exception. Several go on by themselves, each as fast as the cluster lets it. Then
-//! there is an order still
+//! With one object and one pool this holds without exception. Several go on by themselves, each as
+//! fast as the cluster lets it. Then there is an order still
 //! - of all that is done for one object alone, from its finalizer to its Services;
 //! - between what prepares a pool, the nodes of that pool, and the Services of the objects that need those nodes.
 //!
-//! There is none between two pools, between the Services of two objects, between nodes that not the same objects need, and
-//! between the finalizer of one object and what another one needs as well.
+//! There is none between two pools, between the Services of two objects, between nodes that not the
+//! same objects need, and between the finalizer of one object and what another one needs as well.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -70,7 +70,8 @@ impl<'a> Strand<'a> {
                 (Kind::Node, sample.elsewhere_for(name), Some(pool_of(name, plan)))
             }
             "apply-pool" => (Kind::Prepare, sample.names(), name.strip_prefix("kube-system/proxy-agent-")),
-            // They go when the last node of their pool has gone over, while Services may be changed already.
+            // They go when the last node of their pool has gone over, while Services may be changed
+            // already.
             "apply-images" | "delete-images" => {
                 (Kind::Images, sample.names(), name.strip_prefix("kube-system/proxy-agent-images-"))
             }

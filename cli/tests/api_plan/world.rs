@@ -1,4 +1,5 @@
-//! A control plane with the project installed, nodes that are only objects, and the operator as a process.
+//! A control plane with the project installed, nodes that are only objects, and the operator as a
+//! process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +40,8 @@ pub(crate) struct Operator {
 }
 
 impl World {
-    /// Installs everything as a user would. Pods of DaemonSets run and agents acknowledge from now on.
+    /// Installs everything as a user would. Pods of DaemonSets run and agents acknowledge from now
+    /// on.
     pub(crate) async fn start() -> Self {
         let (control_plane, directory) = (ControlPlane::start().await.unwrap(), tempfile::tempdir().unwrap());
         let kubeconfig = directory.path().join("kubeconfig");
@@ -97,8 +99,9 @@ impl World {
         PlanOutput::read(output.status.code(), text)
     }
 
-    /// Applies the sample and has an operator carry it out, until it says what was told and comes to rest. The operator starts once
-    /// all of the file is applied: as the plan, it sees the file as a whole.
+    /// Applies the sample and has an operator carry it out, until it says what was told and comes
+    /// to rest. The operator starts once all of the file is applied: as the plan, it sees the file
+    /// as a whole.
     pub(crate) async fn carry_out(&self, sample: &Sample, plan: &PlanOutput) -> Operator {
         self.kubectl(&["apply", "-f", sample.path.to_str().unwrap()]).await;
         let since = self.control_plane.audit().unwrap().len();
@@ -174,7 +177,8 @@ impl World {
         serde_json::from_str(&found).unwrap()
     }
 
-    /// The DaemonSet of a pool's agents, by the name that a plan gives it: without its revision. There is one.
+    /// The DaemonSet of a pool's agents, by the name that a plan gives it: without its revision.
+    /// There is one.
     pub(crate) async fn agents(&self, object: &str) -> Value {
         let (namespace, name) = object.split_once('/').unwrap();
         let pool = name.strip_prefix("proxy-agent-").unwrap();

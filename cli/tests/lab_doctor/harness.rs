@@ -1,4 +1,5 @@
-//! A cluster of three nodes with Istio, an application behind its gateway with policies that go by addresses, and this project on it.
+//! A cluster of three nodes with Istio, an application behind its gateway with policies that go by
+//! addresses, and this project on it.
 
 use std::path::Path;
 use std::process::Command;
@@ -96,7 +97,8 @@ impl Scenario {
     }
 }
 
-/// A Deployment with a sidecar, behind the gateway, which lets one network in; the sidecar keeps another one out.
+/// A Deployment with a sidecar, behind the gateway, which lets one network in; the sidecar keeps
+/// another one out.
 fn application() -> Vec<Value> {
     let labels = json!({"app": "cart"});
     let policy = |namespace: &str, spec: Value| {

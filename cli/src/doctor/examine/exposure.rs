@@ -1,5 +1,5 @@
-//! The exposed Services that no object selects: how many of them lose the source IP. By itself that is
-//! the default of Kubernetes, and no fault.
+//! The exposed Services that no object selects: how many of them lose the source IP. By itself this
+//! is the default of Kubernetes, and no fault.
 
 use super::Scene;
 use crate::doctor::finding::{Code, Finding, Subject};

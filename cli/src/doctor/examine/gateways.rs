@@ -22,7 +22,7 @@ const HEADER_SETTINGS: [&str; 6] = [
 
 pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     for (key, _, object) in scene.exposed() {
-        // Without an object this is just a setting. A policy that fails because of it raises the severity.
+        // Without an object this is only a setting. A policy that fails by it raises the severity.
         let graded = |finding: Finding| {
             if object.is_none() && scene.asked.is_none() { finding.graded(Severity::Note) } else { finding }
         };

@@ -1,5 +1,5 @@
-//! Address lists other than Istio's: `NetworkPolicy`s on the pods of exposed Services, and the lists
-//! of ingress controllers.
+//! Address lists other than Istio's: `NetworkPolicy`s on pods of exposed Services, and the lists of
+//! ingress controllers.
 
 use std::collections::BTreeMap;
 

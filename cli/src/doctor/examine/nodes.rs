@@ -109,7 +109,7 @@ impl Here<'_, '_> {
         self.agent().or_else(|| self.report())
     }
 
-    /// An ingress node whose agent still hides the Services: it became one, and the agent is behind.
+    /// A node that became an ingress node, and whose agent still hides the Services.
     fn hides(&self) -> Option<Finding> {
         self.agents().next()?;
         let report = self.scene.cluster.reports.get(self.name)?.status.as_ref()?;

@@ -1,5 +1,5 @@
-//! Pods with a sidecar: whether its interception mode hands the source IP on, and which setting chose
-//! the mode.
+//! Pods with a sidecar: whether its interception mode hands the source IP on, and the setting that
+//! chose the mode.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +111,7 @@ fn code(
     }
 }
 
-/// Pods directly behind a Service whose applications do not see the source IP that the sidecar sees.
+/// Pods directly behind a Service whose sidecar sees the source IP, and the application does not.
 fn hidden(scene: &Scene<'_>, rules: &Rules, found: &mut Vec<Finding>) {
     for (key, service, _) in scene.services() {
         if !service.facts.exposed {

@@ -360,7 +360,7 @@ const LEFT_OUT: &[Fault] = &[
     ("a cluster that keeps all addresses but one", Code::AddressLost, |_| {}),
 ];
 
-/// What is made by tests of `asked`: a cluster in which it is the first thing to say has more than one fault.
+/// Codes that tests of `asked` cover: to be the first finding, they need several faults.
 const ASKED: [Code; 4] = [Code::PolicyClosed, Code::NotPreserved, Code::SidecarHides, Code::PolicyMisled];
 
 #[test]

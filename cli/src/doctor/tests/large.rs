@@ -1,4 +1,4 @@
-//! A cluster with thousands of exposed Services and policies: what is said stays short, and is said soon.
+//! A cluster with thousands of exposed Services and policies: the report stays short and fast.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! A cluster on which nobody has asked for anything: policies that go by addresses are judged by every way in, without being told which.
+//! A cluster without any IngressSourcePreserve: policies that compare addresses are judged on every
+//! path.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +126,7 @@ fn ranges_that_hold_a_node_let_clients_in_through_it() {
     expect(&at_gateway("ALLOW", &json!({"ipBlocks": ["10.244.1.0/24"]})), &[Code::PolicyOpen]);
     expect(&at_gateway("DENY", &json!({"notIpBlocks": ["10.244.1.0/24"]})), &[Code::PolicyOpen]);
     expect(&at_gateway("ALLOW", &json!({"ipBlocks": ["10.244.1.77"]})), &[]);
-    // The network of all pods, which kube-proxy is told: who calls from inside is denied, and clients that pass for a pod.
+    // The pod network of kube-proxy: callers inside are rejected, and clients that appear as pods.
     expect(&at_gateway("ALLOW", &json!({"ipBlocks": ["10.244.0.0/16"]})), &[Code::PolicyOpen]);
     expect(&at_gateway("DENY", &json!({"ipBlocks": ["10.244.0.0/16"]})), &[Code::PolicyClosed]);
 }

@@ -12,7 +12,7 @@ use super::*;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// An ingress node, so many others, kubeadm's kube-proxy, and a Service with an endpoint on the ingress node.
+/// An ingress node, so many others, kubeadm's kube-proxy, and a Service with an ingress endpoint.
 fn cluster(others: usize) -> Cluster {
     let mut cluster = Cluster::default();
     let ready = |labels: &[(&str, &str)]| Node {
