@@ -25,13 +25,15 @@ pub(crate) struct Block {
 
 impl Block {
     pub(crate) fn new(heading: &str, width: Option<usize>) -> Self {
-        Self { text: format!("{heading}\n"), width: width.map(|width| width.max(MIN_WIDTH)) }
+        let width = width.map(|width| width.max(MIN_WIDTH));
+        let heading = wrap(&printable(heading), width.unwrap_or(usize::MAX), INDENT).join("\n");
+        Self { text: heading + "\n", width }
     }
 
     /// Adds prose. Lines that do not fit are wrapped.
     pub(crate) fn field(&mut self, name: &str, lines: impl IntoIterator<Item = String>) {
         let width = self.width.map_or(usize::MAX, |width| width - INDENT);
-        let lines: Vec<String> = lines.into_iter().flat_map(|line| wrap(&line, width)).collect();
+        let lines: Vec<String> = lines.into_iter().flat_map(|line| wrap(&line, width, HANGING)).collect();
         self.commands(name, lines);
     }
 
@@ -44,7 +46,7 @@ impl Block {
                 self.text.push('\n');
                 head.clear();
             }
-            self.text.push_str(format!("{head:INDENT$}{line}").trim_end());
+            self.text.push_str(format!("{head:INDENT$}{}", printable(&line)).trim_end());
             self.text.push('\n');
         }
     }
@@ -54,16 +56,22 @@ impl Block {
     }
 }
 
-/// Breaks a line at blanks. Further lines are indented like the first one and a bit more.
-pub(crate) fn wrap(line: &str, width: usize) -> Vec<String> {
+/// Text from the cluster, made safe for a terminal: control characters are replaced.
+pub(crate) fn printable(text: &str) -> String {
+    let letters = text.chars();
+    letters.map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect()
+}
+
+/// Breaks a line at blanks. Further lines are indented by `hanging` more than the first one.
+pub(crate) fn wrap(line: &str, width: usize, hanging: usize) -> Vec<String> {
     let own = line.len() - line.trim_start().len();
     let mut lines = Vec::new();
     let (mut current, mut length, mut first) = (" ".repeat(own), own, true);
     for word in line.split(' ').skip(own) {
         let word_length = word.chars().count();
         if !first && length + 1 + word_length > width {
-            lines.push(std::mem::replace(&mut current, " ".repeat(own + HANGING)));
-            (length, first) = (own + HANGING, true);
+            lines.push(std::mem::replace(&mut current, " ".repeat(own + hanging)));
+            (length, first) = (own + hanging, true);
         }
         if !first {
             current.push(' ');

@@ -5,7 +5,7 @@ use super::cluster::Cluster;
 use super::examine::{Examination, Passed};
 use super::finding::{Finding, Severity};
 use super::kinds::Kind;
-use crate::text::{Block, count, cut, wrap};
+use crate::text::{Block, count, cut, printable};
 
 /// So many findings of one code and severity are printed in full.
 const MAX_BLOCKS: usize = 10;
@@ -45,7 +45,6 @@ fn block(finding: &Finding, width: Option<usize>) -> String {
     let Finding { code, severity, subject, line, reason, path, remedy, .. } = finding;
     let head = plain(&format!("{subject}: {line}"));
     let heading = format!("{} {}  {head}", severity.as_str(), code.as_str());
-    let heading = wrap(&heading, width.unwrap_or(usize::MAX)).join("\n");
     let mut block = Block::new(&heading, width);
     block.field("why", [plain(reason)]);
     block.field("path", path.iter().map(|hop| plain(hop)));
@@ -55,11 +54,7 @@ fn block(finding: &Finding, width: Option<usize>) -> String {
 
 /// Text from objects of the cluster, made safe for a terminal: one line, no control characters.
 fn plain(text: &str) -> String {
-    let mut plain: String = text
-        .chars()
-        .map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
-        .take(MAX_LINE)
-        .collect();
+    let mut plain: String = printable(text).chars().take(MAX_LINE).collect();
     if text.chars().nth(MAX_LINE).is_some() {
         plain.push_str("...");
     }

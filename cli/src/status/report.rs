@@ -19,7 +19,7 @@ use super::nodes::Nodes;
 use super::operator::Operator;
 use super::table::table;
 use crate::output::Symbols;
-use crate::text::{Block, age, count, cut};
+use crate::text::{Block, age, count, cut, wrap};
 
 #[cfg(test)]
 mod tests;
@@ -69,7 +69,9 @@ fn word(phase: Phase) -> String {
 
 /// The whole report.
 pub(super) fn report(objects: &[IngressSourcePreserve], context: &Context<'_>) -> String {
-    let notice = context.operator.notice(context.now).map(|notice| notice + "\n\n");
+    let width = context.width.unwrap_or(usize::MAX);
+    let notice = context.operator.notice(context.now);
+    let notice = notice.map(|notice| wrap(&notice, width, 2).join("\n") + "\n\n");
     let blocks: Vec<String> =
         objects.iter().map(|object| ObjectReport { object, context }.render()).collect();
     format!("{}{}\n{}", notice.unwrap_or_default(), table(objects, context), blocks.join("\n"))

@@ -44,11 +44,20 @@ web: Ready
 
 #[test]
 fn a_word_that_is_too_long_stays_whole_and_no_line_is_wrapped_without_a_terminal() {
-    assert_eq!(wrap("aaaaaaaaaa bb", 5), ["aaaaaaaaaa", "  bb"]);
+    assert_eq!(wrap("aaaaaaaaaa bb", 5, 2), ["aaaaaaaaaa", "  bb"]);
     let line = "x ".repeat(200);
     let mut block = Block::new("web: Ready", None);
     block.field("waiting", [line.trim().to_owned()]);
     assert_eq!(block.into_text().lines().count(), 2);
+}
+
+#[test]
+fn text_of_the_cluster_cannot_command_the_terminal_or_forge_a_line() {
+    let mut block = Block::new("web: Ready\nok  forged", None);
+    block.field("problem", ["\u{1b}[2Jx\nok  forged".to_owned()]);
+    let text = block.into_text();
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
 }
 
 #[test]

@@ -148,6 +148,24 @@ async fn an_object_is_not_ready_while_no_operator_runs() {
 }
 
 #[tokio::test]
+async fn an_operator_whose_clock_is_wrong_is_known_by_the_lease_that_it_renews() {
+    let (control_plane, _) = cluster().await;
+    let config = control_plane.kubeconfig();
+    apply(control_plane, &object("skewed")).await;
+    set_status(control_plane, "isp", "skewed", &ready(&json!([]))).await;
+    kubectl(control_plane, &["create", "namespace", "skewed"]).await;
+    apply(control_plane, &lease("skewed", "2026-01-01T00:00:00.000000Z")).await;
+    let renewed = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        apply(control_plane, &lease("skewed", "2026-01-01T00:00:03.000000Z")).await;
+    };
+    let status = ["status", "skewed", "--operator-namespace", "skewed"];
+    let (told, ()) = tokio::join!(end(command(&config, &status)), renewed);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stdout.starts_with("NAME "), "{told:?}");
+}
+
+#[tokio::test]
 async fn a_long_list_is_read_page_by_page() {
     let ((control_plane, _), directory) = (cluster().await, tempfile::tempdir().unwrap());
     // More than one page.
