@@ -25,7 +25,11 @@ impl ObjectReport<'_> {
         if lines.is_empty() {
             lines.push("no node needs an agent".to_owned());
         }
-        let known = |pool: &String| status.node_pools.iter().any(|known| known.name == *pool);
+        let pools = self.object.spec.pools();
+        let known = |pool: &String| {
+            let reported = status.node_pools.iter().any(|known| known.name == *pool);
+            reported || pools.iter().any(|known| known.name == *pool)
+        };
         let strays = self.context.reports.iter().filter_map(|report| {
             let pool = pool_of(report).filter(|pool| !known(pool))?;
             let name = report.name_any();
@@ -47,6 +51,9 @@ impl ObjectReport<'_> {
     fn behind(&self, report: &IngressSourceNode) -> Option<String> {
         let status = report.status.as_ref()?;
         let name = report.name_any();
+        if self.context.nodes.as_ref().is_some_and(|nodes| !nodes.contains_key(&name)) {
+            return Some(format!("{name}: the node no longer exists, and its report is left"));
+        }
         let uid = self.object.uid().unwrap_or_default();
         let generation = self.object.metadata.generation.unwrap_or_default();
         let wanted = self.wanted(&name);

@@ -286,6 +286,17 @@ fn an_ingress_node_whose_agent_still_hides_the_services_is_shown() {
 }
 
 #[test]
+fn agents_of_other_objects_are_no_strays_and_reports_of_deleted_nodes_are_named() {
+    let waiting = [("Ready", false, "NoIngressEndpoint", "no endpoint")];
+    let pending = stands("web", "Pending", 0, &waiting, json!({}));
+    let reports = [agent_report("work-1", true, &seen(2, true, Some(true)))];
+    let there = nodes(&[("work-1", &[], false)]);
+    assert!(!block(&pending, &reports, &there).contains("work-1"), "pool default is in the spec");
+    let text = block(&ready("web"), &reports, &nodes(&[]));
+    assert!(text.contains("work-1: the node no longer exists, and its report is left\n"), "{text}");
+}
+
+#[test]
 fn an_object_whose_operator_is_gone_is_not_shown_as_ready() {
     let (nodes, lease) = (None, "sourcepreserve-system/sourcepreserve-operator".to_owned());
     let since: Timestamp = "2026-01-01T03:00:00Z".parse().unwrap();
