@@ -420,18 +420,3 @@ fn what_an_object_leaves_behind_that_was_torn_out_is_told() {
     *record = json!(kept.to_string());
     assert_eq!(world.examine(None).iter().filter(|finding| finding.code == Code::LeftBehind).count(), 1);
 }
-
-#[test]
-fn a_webhook_without_a_ca_is_a_warning_before_there_is_any_object() {
-    let mut world = World::of("healthy");
-    world.remove("IngressSourcePreserve", "");
-    world.remove("IngressSourceNode", "");
-    let published = world.the("ValidatingWebhookConfiguration", "sourcepreserve.io");
-    remove(&mut published["webhooks"][0]["clientConfig"], "caBundle");
-    let found = world.examine(None);
-    let empty: Vec<_> = found.iter().filter(|finding| finding.code == Code::BundleEmpty).collect();
-    let [finding] = empty[..] else { panic!("{}", lines(&found)) };
-    assert_eq!(finding.severity, Severity::Warning);
-    let secret = "kubectl get secret -n sourcepreserve-system sourcepreserve-webhook-ca ";
-    assert!(finding.remedy[0].starts_with(secret), "{:?}", finding.remedy);
-}
