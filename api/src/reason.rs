@@ -20,6 +20,11 @@ macro_rules! reasons {
                     $(Self::$name => stringify!($name),)+
                 }
             }
+
+            /// The reason of a condition, unless another version of the operator wrote it.
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
+            }
         }
     };
 }

@@ -6,25 +6,36 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use isp_plan::Key;
 
+/// Where the project is installed by default.
+const SYSTEM_NAMESPACE: &str = "sourcepreserve-system";
+
 const EXAMPLES: &str = "\
 Examples:
-  kubectl isp status                    how all objects stand
-  kubectl isp status web --watch        one object, again whenever something changes
-  kubectl isp plan -f web.yaml          what applying the file would change, step by step
-  kubectl isp explain-node work-1       what a node may see, and why
-  kubectl isp doctor                    what keeps addresses from arriving, and what to do about it
+  kubectl isp status                    state of all objects
+  kubectl isp status web --watch        state of one object, printed again on every change
+  kubectl isp plan -f web.yaml          changes that applying the file would cause, step by step
+  kubectl isp explain-node work-1       Services that a node may see, and the reason
+  kubectl isp doctor                    faults that lose the client's source IP, and their remedies
 
 Exit codes:
-  0  fine
-  1  an error: the cluster cannot be read, or something asked for is not there
-  2  status: an object shown is not Ready; plan: an object of the file would not become Ready;
-     doctor: something is wrong";
+  0  no problem
+  1  an error: the cluster cannot be read, or the named object, node or Service does not exist
+  2  status: an object shown is not Ready, or no operator runs
+     plan: an object of the file would not become Ready
+     explain-node: the node is not as it should be
+     doctor: there are errors or warnings
+
+Environment:
+  KUBECONFIG             the kubeconfig, as for kubectl
+  LC_ALL, LC_CTYPE, LANG conditions are shown as \u{2714} and \u{2716} in a UTF-8 locale, else as ok and no
+  COLUMNS                the width for wrapped lines, instead of the terminal's own
+  NO_COLOR               no colours";
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   kubectl isp doctor
   kubectl isp doctor --service istio-system/istio-ingressgateway
-  kubectl isp doctor -o json | jq -r '.[].code'
+  kubectl isp doctor -o json | jq -r '.findings[].code'
 
   kubectl get isp,isn,services,endpointslices,nodes,namespaces,pods,daemonsets,deployments,networkpolicies,ingresses -A -o yaml > dump/core.yaml
   kubectl get configmap -n kube-system kube-proxy -o yaml > dump/kube-proxy.yaml
@@ -33,17 +44,22 @@ Examples:
   kubectl get configmaps -A -l istio.io/rev -o yaml > dump/mesh.yaml
   kubectl isp doctor --from-dir dump
 
-Exit code 0: nothing is wrong (notes do not count), 2: errors or warnings were found, 1: the cluster or the dump cannot be read.";
+Exit code 0: no errors and no warnings, 2: errors or warnings, 1: the cluster or the dump cannot be read.";
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
   kubectl isp plan -f web.yaml
+  kubectl isp plan -f web.yaml -o json | jq -r '.steps[].actions[] | .action + \" \" + .object'
   kubectl get isp web -o yaml | sed 's/ClusterOnly/Hidden/' | kubectl isp plan -f -
 
-The plan is the operator's own, carried out on a copy of the cluster in memory: every agent starts, every write is accepted,
-nobody else changes anything. Nothing is written to the cluster. Exit code 2: an object of the file would not become Ready.";
+The plan comes from the operator's own code, which runs on a copy of the cluster in memory. There every agent starts, every
+write is accepted, and nobody else changes anything. Nothing is written to the cluster. Exit code 2: an object of the file would
+not become Ready.";
 
-/// How IngressSourcePreserves stand, what they would change, and what a node sees. It changes nothing.
+const EXPLAIN_NODE_HELP: &str = "\
+Exit code 0: the node is as it should be, 2: it is not ready, its agent is missing, failed or behind, 1: there is no such node.";
+
+/// Shows the state of IngressSourcePreserves, plans changes, explains nodes, finds faults.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-isp", bin_name = "kubectl isp", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -53,49 +69,53 @@ pub struct Cli {
     pub(crate) command: Command,
 }
 
-/// Which cluster.
+/// The cluster.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PlaceArgs {
-    /// The kubeconfig. [default: as kubectl: KUBECONFIG, else ~/.kube/config]
+    /// Path of the kubeconfig. [default: KUBECONFIG, else ~/.kube/config]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig. [default: its current one]
+    /// Context of the kubeconfig. [default: the current context]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) context: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// How objects stand: what is done, what they wait for, what is wrong and what to do.
+    /// Show the state of objects: conditions, what the operator waits for, problems and remedies.
     Status(StatusArgs),
-    /// What applying a file would change, step by step. Nothing is written.
+    /// Show the changes that applying a file would cause, step by step. Nothing is written.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(PlanArgs),
-    /// What a node may see of the preserved Services, why, and what its agent has acknowledged.
+    /// Explain which preserved Services a node may see, why, and what its agent has acknowledged.
+    #[command(after_help = EXPLAIN_NODE_HELP)]
     ExplainNode(ExplainNodeArgs),
-    /// Looks for what keeps the client's address from arriving, and says what to do. Nothing is written.
+    /// Find faults that lose the client's source IP, with remedies. Nothing is written.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
-    /// A script for the completion of `kubectl-isp`.
+    /// Print a completion script for `kubectl-isp`.
     Completion {
-        /// For which shell.
+        /// The shell.
         shell: Shell,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// An IngressSourcePreserve. [default: all]
+    /// Name of an IngressSourcePreserve. [default: all]
     pub(crate) name: Option<String>,
-    /// json and yaml: the objects as the API has them; wide: everything that is left out otherwise.
+    /// json, yaml: the objects as the API server has them; wide: all Services, nodes, conditions.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Format>,
-    /// Show it again whenever something changes, until Ctrl-C.
+    /// Print the report again on every change, until Ctrl-C.
     #[arg(short, long)]
     pub(crate) watch: bool,
+    /// Namespace of the operator's Lease.
+    #[arg(long, value_name = "NAMESPACE", default_value = SYSTEM_NAMESPACE)]
+    pub(crate) operator_namespace: String,
 }
 
-/// What is printed.
+/// The output format of `status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     Json,
@@ -105,37 +125,40 @@ pub(crate) enum Format {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// IngressSourcePreserves as YAML or JSON, one or several documents; - is the standard input.
+    /// File with IngressSourcePreserves as YAML or JSON, one or more documents; - is stdin.
     #[arg(short, long = "filename", value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The image of the agents. [default: the one that the installed operator has]
+    /// Image of the agents. [default: the image that the installed operator uses]
     #[arg(long, value_name = "IMAGE")]
     pub(crate) agent_image: Option<String>,
-    /// The namespace of the operator and of the webhook.
-    #[arg(short, long, default_value = "sourcepreserve-system")]
+    /// Namespace of the operator and of the webhook.
+    #[arg(short, long, default_value = SYSTEM_NAMESPACE)]
     pub(crate) namespace: String,
+    /// json and yaml: the steps with the operator's own action names, for scripts.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<ListFormat>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainNodeArgs {
-    /// The node.
+    /// Name of the node.
     pub(crate) node: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Only what bears on this Service, whether it is preserved or not.
+    /// Check only what affects this Service, whether an object preserves it or not.
     #[arg(short, long, value_name = "NAMESPACE/NAME", value_parser = key)]
     pub(crate) service: Option<Key>,
-    /// json and yaml: a list of findings, each with code, severity, subject, line, reason and remedy.
+    /// json, yaml: the findings and the checks that passed, for scripts.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<ListFormat>,
-    /// Look at files that `kubectl get -o yaml` has written, in this directory and below, and at no cluster.
+    /// Check a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
     #[arg(long, value_name = "DUMP")]
     pub(crate) from_dir: Option<PathBuf>,
 }
 
-/// How a list is printed.
+/// The output format for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
     Json,
@@ -147,6 +170,6 @@ fn key(text: &str) -> Result<Key, String> {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
             Ok(Key::new(namespace, name))
         }
-        _ => Err("a Service is named by its namespace and its name: web/frontend".to_owned()),
+        _ => Err("expected NAMESPACE/NAME, for example web/frontend".to_owned()),
     }
 }

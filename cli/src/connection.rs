@@ -1,4 +1,4 @@
-//! The way to the API server, found as kubectl finds it.
+//! The connection to the API server, configured as kubectl is.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::cli::PlaceArgs;
 use crate::error::CommandError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a watch lasts. What has been silent for longer is dead.
+/// How long a watch lasts. A connection that is silent for longer is dead.
 pub(crate) const WATCH_SECONDS: u32 = 25;
 const READ_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 5);
 
-/// A client, and whom it talks to.
+/// A client, and the address of its API server.
 pub(crate) struct Connection {
     pub(crate) client: Client,
     server: String,
@@ -31,15 +31,15 @@ impl Connection {
         Ok(Self { client, server })
     }
 
-    /// What went wrong when `verb` was asked of `resource`.
+    /// The error for a request with this verb for this resource.
     pub(crate) fn problem(&self, verb: &'static str, resource: &str, error: kube::Error) -> CommandError {
         let resource = resource.to_owned();
         match error {
             kube::Error::Api(status) => match (status.code, resource.ends_with(".sourcepreserve.io")) {
                 (401, _) => CommandError::Unauthorized { server: self.server.clone() },
-                (403, _) => CommandError::Forbidden { verb, resource, said: status.message.clone() },
+                (403, _) => CommandError::Forbidden { verb, resource, answer: status.message.clone() },
                 (404, true) if verb == "list" => CommandError::NotInstalled,
-                _ => CommandError::Refused { verb, resource, said: status.message.clone() },
+                _ => CommandError::Refused { verb, resource, answer: status.message.clone() },
             },
             other => CommandError::Unreachable { server: self.server.clone(), cause: chain(&other) },
         }

@@ -1,16 +1,16 @@
-//! `kubectl isp doctor`: gathers the facts, from a cluster or from a dump, and has `examine` say what is wrong with them.
+//! `kubectl isp doctor`: reads the facts of a cluster or a dump, examines them, prints findings.
 //!
 //! | module | knows |
 //! |---|---|
-//! | `kinds`, `intake`, `cluster` | which objects are looked at, and what of them |
-//! | `live`, `dump` | where they come from |
+//! | `kinds`, `intake`, `cluster` | the kinds that are read, and the facts taken from them |
+//! | `live`, `dump` | the two sources of facts |
 //! | `examine` | the checks, a pure function |
-//! | `judgement` | whether a policy that goes by addresses gets the right one |
-//! | `selection` | which pods a Service leads to |
-//! | `mesh`, `policy`, `routes`, `ranges` | Istio's settings and policies; who hands requests on to whom; ranges of addresses |
-//! | `lists` | lists of addresses in `NetworkPolicy`s and for controllers of Ingresses |
-//! | `finding` | the codes, and what is said |
-//! | `report` | how it is laid out, and where it is cut |
+//! | `judgement` | whether a policy that compares addresses sees the client's |
+//! | `selection` | the pods behind a Service |
+//! | `mesh`, `policy`, `routes`, `ranges` | Istio's settings and policies, routes, CIDR ranges |
+//! | `lists` | address lists of `NetworkPolicy`s and of ingress controllers |
+//! | `finding` | the codes and their severities |
+//! | `report` | the text |
 
 mod cluster;
 mod dump;
@@ -43,7 +43,7 @@ use crate::output;
 
 pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Outcome, CommandError> {
     let (cluster, now) = match &arguments.from_dir {
-        // Judged as of when it was taken: what is over by now was not then.
+        // A dump is judged as of the time when it was taken.
         Some(path) => dump::read(path)?,
         None => (live::read(&Connection::open(place).await?).await?, Timestamp::now()),
     };
@@ -52,11 +52,12 @@ pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Out
     {
         return Err(CommandError::NoService(service.clone()));
     }
-    let found = examine(&cluster, arguments.service.as_ref(), now);
+    let examination = examine(&cluster, arguments.service.as_ref(), now);
     match arguments.output {
-        None => output::print_painted(&report::text(&cluster, &found))?,
-        Some(ListFormat::Json) => output::print(&format!("{:#}\n", serde_json::json!(found)))?,
-        Some(ListFormat::Yaml) => output::print(&serde_yaml::to_string(&found).unwrap_or_default())?,
+        None => output::print_painted(&report::text(&cluster, &examination, output::width()))?,
+        Some(ListFormat::Json) => output::print(&output::json(&examination)?)?,
+        Some(ListFormat::Yaml) => output::print(&output::yaml(&examination)?)?,
     };
-    Ok(Outcome::of(found.iter().all(|finding| finding.severity == Severity::Note)))
+    let mut findings = examination.findings.iter();
+    Ok(Outcome::of(findings.all(|finding| finding.severity == Severity::Note)))
 }

@@ -1,39 +1,39 @@
-//! What went wrong, and the way out of it.
+//! Errors of commands. Each message names the way out.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a command has no answer.
+/// Why a command failed.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages explain each variant")]
 pub enum CommandError {
     #[error(
-        "no cluster is known: {0}; name a kubeconfig with --kubeconfig or in KUBECONFIG, or a context of it with --context"
+        "no cluster is configured: {0}; name a kubeconfig with --kubeconfig or KUBECONFIG, or one of its contexts with --context"
     )]
     NoCluster(String),
     #[error(
-        "the API server at {server} cannot be reached: {cause}; `kubectl cluster-info` tells whether the cluster answers, \
-         --context chooses another"
+        "the API server at {server} cannot be reached: {cause}; check with `kubectl cluster-info`, or choose another cluster \
+         with --context"
     )]
     Unreachable { server: String, cause: String },
     #[error(
-        "the API server at {server} does not know who you are: log in again, or choose another --context"
+        "the API server at {server} rejects your credentials: log in again, or choose another context with --context"
     )]
     Unauthorized { server: String },
     #[error(
-        "this needs the right to {verb} {resource}: {said}; ask whoever grants it, and check with \
+        "this needs the right to {verb} {resource}: {answer}; ask a cluster administrator for it, and check with \
          `kubectl auth can-i {verb} {resource} --all-namespaces`"
     )]
-    Forbidden { verb: &'static str, resource: String, said: String },
+    Forbidden { verb: &'static str, resource: String, answer: String },
     #[error(
-        "this cluster has no IngressSourcePreserves, its definition is missing: install the project with \
-         `kubectl apply --server-side -k manifests/overlays/default`, or the definitions alone with `kubectl apply -f crds`"
+        "this cluster does not have the CustomResourceDefinition of IngressSourcePreserve: install the project with \
+         `kubectl apply --server-side -k manifests/overlays/default`, or only the definitions with `kubectl apply -f crds`"
     )]
     NotInstalled,
-    #[error("cannot {verb} {resource}: {said}")]
-    Refused { verb: &'static str, resource: String, said: String },
-    #[error("there is no IngressSourcePreserve {name:?}; {}", there_are(.known))]
+    #[error("cannot {verb} {resource}: {answer}")]
+    Refused { verb: &'static str, resource: String, answer: String },
+    #[error("there is no IngressSourcePreserve {name:?}; {}", existing(.known))]
     NoObject { name: String, known: Vec<String> },
     #[error("there is no node {0:?}; `kubectl get nodes` lists them")]
     NoNode(String),
@@ -43,15 +43,15 @@ pub enum CommandError {
     File { path: PathBuf, source: std::io::Error },
     #[error("{place}: {problem}")]
     Document { place: String, problem: String },
-    #[error("-o {0} and --watch do not go together: use `kubectl get isp --watch -o {0}`")]
+    #[error("-o {0} and --watch cannot be combined: use `kubectl get isp --watch -o {0}`")]
     WatchedList(&'static str),
     #[error("cannot write: {0}")]
     Output(#[from] std::io::Error),
 }
 
-fn there_are(names: &[String]) -> String {
+fn existing(names: &[String]) -> String {
     match names {
-        [] => "there is none at all".to_owned(),
-        names => format!("there are: {}", names.join(", ")),
+        [] => "this cluster has none".to_owned(),
+        names => format!("this cluster has: {}", names.join(", ")),
     }
 }

@@ -1,6 +1,6 @@
-//! `kubectl isp explain-node`: reads what concerns one node, and has `story` tell.
+//! `kubectl isp explain-node`: reads the facts about one node and prints their explanation.
 
-mod story;
+mod explanation;
 
 use isp_api::agent::runs_kube_proxy;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
 
-use self::story::{Facts, tell};
+use self::explanation::{Explanation, Facts, explain};
 use crate::Outcome;
 use crate::cli::ExplainNodeArgs;
 use crate::connection::Connection;
@@ -39,8 +39,10 @@ pub(crate) async fn run(
         }
     })
     .await?;
-    let facts =
-        Facts { name, node: &observe::node(&node), objects: &objects, report: report.as_ref(), pods: &pods };
-    output::print_painted(&tell(&facts))?;
-    Ok(Outcome::Fine)
+    let node = observe::node(&node);
+    let (report, width) = (report.as_ref(), output::width());
+    let facts = Facts { name, node: &node, objects: &objects, report, pods: &pods, width };
+    let Explanation { text, sound } = explain(&facts);
+    output::print_painted(&text)?;
+    Ok(Outcome::of(sound))
 }

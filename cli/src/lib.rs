@@ -1,12 +1,14 @@
-//! `kubectl isp`: how an IngressSourcePreserve stands, what it would change, what a node sees, what is wrong. It writes nothing.
+//! `kubectl isp`: shows the state of IngressSourcePreserves, plans changes, explains nodes and
+//! finds faults. It only reads.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `cli` | the command line |
-//! | `connection`, `error` | the way to the API server, and how to say what went wrong on it |
-//! | `read` | lists, a page at a time |
-//! | `status`, `plan`, `explain_node`, `doctor` | one command each: a rim that reads, and a pure function that says |
-//! | `output` | standard output: colours on a terminal only, and an end when nobody reads |
+//! | `connection`, `error` | the connection to the API server, and the errors of commands |
+//! | `read` | lists, page by page |
+//! | `status`, `plan`, `explain_node`, `doctor` | one command each: reading, and pure functions |
+//! | `text` | layout: blocks, wrapped lines, ages |
+//! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 
 mod cli;
 mod connection;
@@ -28,12 +30,12 @@ use self::cli::Command;
 use self::connection::Connection;
 pub use self::error::CommandError;
 
-/// How it stands with what was asked about.
+/// The result of a command that could answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is well.
+    /// No problem.
     Fine,
-    /// Something is not `Ready`, or would not become it; or something is wrong.
+    /// Something is not `Ready` or would not become `Ready`, or there is a fault.
     NotReady,
 }
 
@@ -52,12 +54,12 @@ impl Outcome {
     }
 }
 
-/// Does what the command line says.
+/// Runs the command.
 pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
     let place = &cli.place;
     match &cli.command {
         Command::Status(arguments) => status::run(&Connection::open(place).await?, arguments).await,
-        // The file is looked at first: what is wrong with it needs no cluster to be said.
+        // The file is read first: a mistake in it is reported without a cluster.
         Command::Plan(arguments) => {
             let wanted = plan::file::read(&arguments.file)?;
             plan::run(&Connection::open(place).await?, arguments, wanted).await

@@ -10,7 +10,7 @@ async fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Nobody may be reading, and 2, which clap would end with, means something here.
+            // The pipe may be closed. clap's own exit code 2 has another meaning here.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }

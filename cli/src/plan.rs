@@ -1,9 +1,19 @@
-//! `kubectl isp plan`: reads the file and the cluster, and has `forecast` tell what would come of it.
+//! `kubectl isp plan`: reads the file and the cluster, simulates the operator, prints the result.
+//!
+//! | module | knows |
+//! |---|---|
+//! | `file`, `snapshot`, `image` | the input: the file, the cluster, the agents' image |
+//! | `merge` | the objects after the file is applied |
+//! | `forecast` | the simulation, and its result as data |
+//! | `describe` | one sentence for each action |
+//! | `render` | the result as text |
 
+mod describe;
 pub(crate) mod file;
 mod forecast;
 mod image;
 mod merge;
+mod render;
 mod snapshot;
 
 use isp_api::IngressSourcePreserve;
@@ -11,7 +21,7 @@ use isp_plan::Settings;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::Outcome;
-use crate::cli::PlanArgs;
+use crate::cli::{ListFormat, PlanArgs};
 use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::output;
@@ -36,6 +46,10 @@ pub(crate) async fn run(
         cleanup: false,
     };
     let forecast = forecast::forecast(cluster, &before, settings, now, &changes);
-    output::print_painted(&forecast.text)?;
-    Ok(Outcome::of(forecast.ready))
+    match arguments.output {
+        None => output::print_painted(&render::render(&forecast))?,
+        Some(ListFormat::Json) => output::print(&output::json(&forecast)?)?,
+        Some(ListFormat::Yaml) => output::print(&output::yaml(&forecast)?)?,
+    };
+    Ok(Outcome::of(forecast.ready()))
 }

@@ -1,4 +1,4 @@
-//! Lists, a page at a time: full objects are in memory a page at a time.
+//! Lists, read page by page, so that only one page of full objects is in memory.
 
 use std::fmt::Debug;
 
@@ -12,7 +12,7 @@ use crate::error::CommandError;
 
 const PAGE: u32 = 100;
 
-/// The name of a kind as rights have it: `services`, `daemonsets.apps`.
+/// The name of a resource as in RBAC rules: `services`, `daemonsets.apps`.
 pub(crate) fn resource<K: Resource<DynamicType = ()>>() -> String {
     name(&K::plural(&()), &K::group(&()))
 }
@@ -21,7 +21,7 @@ fn name(plural: &str, group: &str) -> String {
     if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
 }
 
-/// Hands over everything that there is of a kind.
+/// Calls `take` for every object of a kind.
 pub(crate) async fn each<K>(
     connection: &Connection,
     api: Api<K>,
@@ -35,7 +35,7 @@ where
     pages.map_err(|error| connection.problem("list", &resource::<K>(), error))
 }
 
-/// The same of a kind that is known by its name alone.
+/// The same for a kind that is known only at run time.
 pub(crate) async fn each_of(
     connection: &Connection,
     kind: &ApiResource,
@@ -47,7 +47,7 @@ pub(crate) async fn each_of(
     pages.map_err(|error| connection.problem("list", &name(&kind.plural, &kind.group), error))
 }
 
-/// The same of what stands in `metadata` only.
+/// The same with `metadata` only.
 pub(crate) async fn each_metadata<K>(
     connection: &Connection,
     api: Api<K>,
@@ -76,7 +76,7 @@ async fn pages<T: Clone>(
     }
 }
 
-/// Everything that there is of a kind.
+/// All objects of a kind.
 pub(crate) async fn all<K>(
     connection: &Connection,
     api: Api<K>,

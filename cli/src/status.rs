@@ -1,41 +1,66 @@
-//! `kubectl isp status`: reads objects and reports, and has `story` tell.
+//! `kubectl isp status`: reads objects, the agents' reports, nodes and the operator's Lease, and
+//! prints a report.
+//!
+//! | module | knows |
+//! |---|---|
+//! | `follow` | objects and reports as they change, for `--watch` |
+//! | `operator` | whether an operator runs, by its Lease |
+//! | `nodes` | labels of nodes, and the view that each should have |
+//! | `lag` | what an agent has not acknowledged |
+//! | `table`, `report`, `advice` | the text: a table, a block for each object, commands |
 
 mod advice;
 mod follow;
-mod story;
+mod lag;
+mod nodes;
+mod operator;
+mod report;
+mod table;
+
+use std::time::Duration;
 
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use self::follow::Following;
-pub(crate) use self::story::{is_ready, lag};
+pub(crate) use self::lag::lag;
+use self::nodes::Nodes;
+use self::operator::Operator;
+use self::report::Context;
+pub(crate) use self::report::is_ready;
 use crate::Outcome;
 use crate::cli::{Format, StatusArgs};
 use crate::connection::Connection;
 use crate::error::CommandError;
-use crate::output::{self, Reader};
+use crate::output::{self, Reader, Symbols};
 use crate::read;
 
-const NOTHING: &str = "there is no IngressSourcePreserve in this cluster\n";
+const NO_OBJECTS: &str = "there is no IngressSourcePreserve in this cluster\n";
+/// While nothing changes, a watch looks at the operator's Lease and at nodes this often.
+const RECHECK: Duration = Duration::from_secs(30);
 
-/// What is shown at a time.
+/// One report.
 struct Shown {
     text: String,
+    /// The same report at a fixed time, so that passing time alone is no change.
+    fingerprint: String,
     outcome: Outcome,
 }
 
-impl Shown {
-    fn of(objects: &[IngressSourcePreserve], nodes: &[IngressSourceNode], wide: bool) -> Self {
-        let text = if objects.is_empty() { NOTHING.to_owned() } else { story::tell(objects, nodes, wide) };
-        Self { text, outcome: Outcome::of(objects.iter().all(is_ready)) }
-    }
+/// How reports are laid out, for the whole run.
+struct Printer<'a> {
+    connection: &'a Connection,
+    arguments: &'a StatusArgs,
+    started: Timestamp,
+    width: Option<usize>,
+    symbols: Symbols,
 }
 
 pub(crate) async fn run(connection: &Connection, arguments: &StatusArgs) -> Result<Outcome, CommandError> {
-    let name = arguments.name.as_deref();
     let raw = match (arguments.output, arguments.watch) {
         (Some(Format::Json), true) => return Err(CommandError::WatchedList("json")),
         (Some(Format::Yaml), true) => return Err(CommandError::WatchedList("yaml")),
@@ -44,23 +69,30 @@ pub(crate) async fn run(connection: &Connection, arguments: &StatusArgs) -> Resu
         (Some(Format::Wide) | None, _) => None,
     };
     if let Some(format) = raw {
-        return print_list(connection, name, format).await;
+        return print_list(connection, arguments, format).await;
     }
-    let wide = arguments.output == Some(Format::Wide);
+    let printer = Printer {
+        connection,
+        arguments,
+        started: Timestamp::now(),
+        width: output::width(),
+        symbols: Symbols::of_environment(),
+    };
+    let name = arguments.name.as_deref();
     let objects = Api::<IngressSourcePreserve>::all(connection.client.clone());
     let objects = chosen(read::all(connection, objects, ListParams::default()).await?, name)?;
     let reports = Api::<IngressSourceNode>::all(connection.client.clone());
     let reports = read::all(connection, reports, ListParams::default()).await?;
-    let shown = Shown::of(&objects, &reports, wide);
+    let shown = printer.show(&objects, &reports, &nodes::read(connection).await?).await;
     let reader = output::print_painted(&shown.text)?;
-    if !arguments.watch || reader == Reader::Gone {
+    if !arguments.watch || reader == Reader::Closed {
         return Ok(shown.outcome);
     }
     drop((objects, reports));
-    watch(connection, name, wide, shown).await
+    printer.watch(shown).await
 }
 
-/// All, or the one that is meant.
+/// All objects, or the named one.
 fn chosen<K: ResourceExt>(mut objects: Vec<K>, name: Option<&str>) -> Result<Vec<K>, CommandError> {
     let Some(name) = name else { return Ok(objects) };
     let known: Vec<String> = objects.iter().map(ResourceExt::name_any).collect();
@@ -71,56 +103,99 @@ fn chosen<K: ResourceExt>(mut objects: Vec<K>, name: Option<&str>) -> Result<Vec
     Ok(objects)
 }
 
-/// Shows it again when it is told differently, until nobody reads.
-async fn watch(
-    connection: &Connection,
-    name: Option<&str>,
-    wide: bool,
-    first: Shown,
-) -> Result<Outcome, CommandError> {
-    let mut following = Following::new(&connection.client, name);
-    let mut last = first;
-    loop {
-        let (objects, reports) = following.change().await;
-        let shown = Shown::of(&objects, &reports, wide);
-        if shown.text == last.text {
-            continue;
+fn outcome(objects_ready: bool, operator: &Operator) -> Outcome {
+    Outcome::of(objects_ready && !operator.is_down())
+}
+
+impl Printer<'_> {
+    async fn show(
+        &self,
+        objects: &[IngressSourcePreserve],
+        reports: &[IngressSourceNode],
+        nodes: &Nodes,
+    ) -> Shown {
+        if objects.is_empty() {
+            let text = NO_OBJECTS.to_owned();
+            return Shown { fingerprint: text.clone(), text, outcome: Outcome::Fine };
         }
-        let now = Timestamp::now().strftime("%H:%M:%S UTC").to_string();
-        if output::print_separator(&now)? == Reader::Gone
-            || output::print_painted(&shown.text)? == Reader::Gone
-        {
-            return Ok(shown.outcome);
+        let now = Timestamp::now();
+        let namespace = &self.arguments.operator_namespace;
+        let operator = Operator::read(self.connection, namespace, now).await;
+        let context = Context {
+            reports,
+            nodes,
+            operator: &operator,
+            now,
+            wide: self.arguments.output == Some(Format::Wide),
+            width: self.width,
+            symbols: self.symbols,
+        };
+        Shown {
+            text: report::report(objects, &context),
+            fingerprint: report::report(objects, &Context { now: self.started, ..context }),
+            outcome: outcome(objects.iter().all(is_ready), &operator),
         }
-        last = shown;
+    }
+
+    /// Prints a report whenever it differs from the last one, until nobody reads.
+    async fn watch(&self, first: Shown) -> Result<Outcome, CommandError> {
+        let client = &self.connection.client;
+        let mut following = Following::new(client, self.arguments.name.as_deref());
+        let (mut last, mut nodes) = (first, None);
+        loop {
+            let changed = timeout(RECHECK, following.change()).await;
+            if changed.is_err() || nodes.is_none() {
+                // A failure is told by the watches, which fail as well.
+                nodes = nodes::read(self.connection).await.unwrap_or(nodes);
+            }
+            let Some((objects, reports)) = following.known() else { continue };
+            let shown = self.show(&objects, &reports, &nodes).await;
+            if shown.fingerprint == last.fingerprint {
+                continue;
+            }
+            let now = Timestamp::now().strftime("%H:%M:%S UTC").to_string();
+            if output::print_separator(&now)? == Reader::Closed
+                || output::print_painted(&shown.text)? == Reader::Closed
+            {
+                return Ok(shown.outcome);
+            }
+            last = shown;
+        }
     }
 }
 
-/// The objects as the API has them, without what the API server keeps about their writers.
+/// Prints the objects as the API server has them, but without `managedFields`.
 async fn print_list(
     connection: &Connection,
-    name: Option<&str>,
+    arguments: &StatusArgs,
     format: Format,
 ) -> Result<Outcome, CommandError> {
     let kind = ApiResource::erase::<IngressSourcePreserve>(&());
-    let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), &kind);
-    let all = api.list(&ListParams::default()).await;
-    let all =
-        all.map_err(|error| connection.problem("list", &read::resource::<IngressSourcePreserve>(), error))?;
-    let mut objects = chosen(all.items, name)?;
-    for object in &mut objects {
+    let mut all: Vec<DynamicObject> = Vec::new();
+    read::each_of(connection, &kind, ListParams::default(), |mut object| {
         object.meta_mut().managed_fields = None;
-    }
-    let items = json!(objects);
+        all.push(object);
+    })
+    .await?;
+    let items = json!(chosen(all, arguments.name.as_deref())?);
     let ready = |object: &Value| {
         serde_json::from_value::<IngressSourcePreserve>(object.clone()).is_ok_and(|object| is_ready(&object))
     };
-    let fine = items.as_array().is_some_and(|items| items.iter().all(ready));
+    let items_ready = items.as_array().is_some_and(|items| items.iter().all(ready));
+    let empty = items.as_array().is_some_and(Vec::is_empty);
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     let text = match format {
-        Format::Yaml => serde_yaml::to_string(&list).unwrap_or_default(),
-        Format::Json | Format::Wide => format!("{list:#}\n"),
+        Format::Yaml => output::yaml(&list)?,
+        Format::Json | Format::Wide => output::json(&list)?,
     };
     output::print(&text)?;
-    Ok(Outcome::of(fine))
+    if empty {
+        return Ok(Outcome::Fine);
+    }
+    let now = Timestamp::now();
+    let operator = Operator::read(connection, &arguments.operator_namespace, now).await;
+    if let Some(notice) = operator.notice(now) {
+        eprintln!("warning: {notice}");
+    }
+    Ok(outcome(items_ready, &operator))
 }

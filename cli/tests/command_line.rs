@@ -1,4 +1,5 @@
-//! The command line, without any cluster: help, completion, and what is refused before a cluster is asked for.
+//! The command line, without any cluster: help, completion, and what is refused before a cluster is
+//! asked for.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -37,6 +38,10 @@ fn help_is_called_as_kubectl_calls_it_and_shows_examples_and_exit_codes() {
     {
         assert!(help.contains(part), "{part}: {help}");
     }
+    assert!(
+        help.contains("explain-node: the node is not as it should be") && help.contains("LC_ALL"),
+        "{help}"
+    );
     assert!(answer(&["plan", "--help"]).contains("kubectl isp plan -f -"));
     assert_eq!(answer(&["--version"]), format!("kubectl-isp {}\n", env!("CARGO_PKG_VERSION")));
 }
@@ -86,8 +91,8 @@ fn the_file_is_looked_at_before_the_cluster() {
     let text = refusal(&["plan", "-f", "-"], "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n");
     assert_eq!(
         text,
-        "error: standard input, document 1: this is Service web (v1); only IngressSourcePreserve of \
-         sourcepreserve.io/v1alpha1 can be planned: leave it out\n"
+        "error: standard input, document 1: this is Service web (v1); plan accepts only IngressSourcePreserve of \
+         sourcepreserve.io/v1alpha1: remove it from the file\n"
     );
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use isp_lab::docs;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn dump(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor").join(name)
@@ -88,10 +88,30 @@ fn where_there_is_nothing_to_say_that_is_all() {
     assert_eq!(told.code, Some(0));
     assert_eq!(
         told.stdout,
-        "nothing found; looked at 1 IngressSourcePreserve, 7 Services (2 exposed), 3 nodes, 5 proxy pods\n"
+        "\
+ok  the operator runs: 2 of 2 replicas are available
+ok  the webhook runs: 2 of 2 replicas are available
+ok  API servers trust the webhook: its CA bundle is valid
+ok  1 IngressSourcePreserve is Ready
+ok  2 Services are exposed; 2 keep the source IP
+ok  3 nodes are Ready
+ok  2 agents have acknowledged the current view
+ok  the settings of kube-proxy (DaemonSet kube-system/kube-proxy) keep the source IP
+ok  the sidecars that spec.sidecars selects hand the source IP on
+ok  2 policies compare addresses; 2 see the client's
+
+no faults found; examined 1 IngressSourcePreserve, 7 Services (2 exposed), 3 nodes, 5 proxy pods
+"
     );
-    assert_eq!(doctor(directory.path(), &["-o", "json"]).stdout, "[]\n");
-    assert_eq!(doctor(directory.path(), &["-o", "yaml"]).stdout, "[]\n");
+    let json: Value = serde_json::from_str(&doctor(directory.path(), &["-o", "json"]).stdout).unwrap();
+    let yaml: Value = serde_yaml::from_str(&doctor(directory.path(), &["-o", "yaml"]).stdout).unwrap();
+    assert_eq!((&json["findings"], &yaml["findings"]), (&json!([]), &json!([])));
+    let passed = json["passed"].as_array().unwrap();
+    assert_eq!(passed.len(), 10);
+    assert_eq!(
+        passed[4],
+        json!({"check": "services", "line": "2 Services are exposed; 2 keep the source IP"})
+    );
 }
 
 #[test]
@@ -129,7 +149,7 @@ fn a_dump_without_pods_does_not_pass_for_one_without_faults() {
     let told = doctor(without("untouched", "pods.yaml").path(), &[]);
     assert_eq!(told.code, Some(2), "{}", told.stdout);
     assert!(
-        told.stdout.contains("warning ISP901  Kind Pod: pods were not looked at: the dump has none"),
+        told.stdout.contains("warning ISP901  Kind Pod: pods were not examined: the dump has none"),
         "{}",
         told.stdout
     );
@@ -158,7 +178,9 @@ fn findings_for_programs_have_the_same_fields_in_json_and_yaml() {
     let json: Value = serde_json::from_str(&told.stdout).unwrap();
     let yaml: Value = serde_yaml::from_str(&doctor(broken.path(), &["-o", "yaml"]).stdout).unwrap();
     assert_eq!(json, yaml);
-    let first = &json[0];
+    let top: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(top, ["findings", "passed"]);
+    let first = &json["findings"][0];
     let fields: Vec<&str> = first.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(fields, ["code", "line", "reason", "remedy", "severity", "subject"]);
     assert_eq!(first["code"], "ISP305");

@@ -1,4 +1,4 @@
-//! The facts that are examined, wherever they come from: each is the small part of an object that a check looks at.
+//! The facts that checks use, from a cluster or a dump: small parts of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,11 +18,11 @@ use super::policy::AuthorizationPolicy;
 use super::ranges::Range;
 use super::routes::Routes;
 
-/// Everything that is known.
+/// All facts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cluster {
     pub(crate) objects: Vec<IngressSourcePreserve>,
-    /// What agents report, by node.
+    /// The reports of agents, by node.
     pub(crate) reports: BTreeMap<String, IngressSourceNode>,
     pub(crate) services: BTreeMap<Key, Service>,
     /// Of each Service: how many ready endpoints on which node.
@@ -31,43 +31,43 @@ pub(crate) struct Cluster {
     pub(crate) backends: BTreeMap<Key, BTreeSet<IpAddr>>,
     pub(crate) nodes: BTreeMap<String, Node>,
     pub(crate) namespaces: BTreeMap<String, Labels>,
-    /// All that are not over.
+    /// All that have not terminated.
     pub(crate) pods: BTreeMap<Key, Pod>,
     /// DaemonSets that run kube-proxy or are a pool's.
     pub(crate) daemon_sets: BTreeMap<Key, DaemonSet>,
     pub(crate) deployments: BTreeMap<Key, Deployment>,
     /// Files of `ConfigMap`s that configure a kube-proxy.
     pub(crate) config_maps: BTreeMap<Key, BTreeMap<String, String>>,
-    /// The settings of meshes, by the `ConfigMap` that has them.
+    /// The settings of meshes, by `ConfigMap`.
     pub(crate) meshes: BTreeMap<Key, Mesh>,
-    /// What is called about pods and other objects that are created, in the order of the calls.
+    /// Mutating webhooks by configuration; API servers call them in this order.
     pub(crate) mutating: BTreeMap<String, Vec<Webhook>>,
     pub(crate) validating: BTreeMap<String, Vec<Webhook>>,
     pub(crate) network_policies: BTreeMap<Key, NetworkPolicy>,
     pub(crate) ingresses: BTreeMap<Key, Ingress>,
-    /// Settings of controllers of Ingresses, by the `ConfigMap` that has them.
+    /// Settings of ingress controllers, by `ConfigMap`.
     pub(crate) controllers: BTreeMap<Key, ControllerSettings>,
     pub(crate) policies: BTreeMap<Key, AuthorizationPolicy>,
     pub(crate) filters: BTreeMap<Key, EnvoyFilter>,
-    /// Who hands requests on to whom.
+    /// The routes of gateways.
     pub(crate) routes: Routes,
-    /// Which kinds were looked at. Of any other, that there is none says nothing.
+    /// The kinds that were read completely. The absence of any other kind proves nothing.
     pub(crate) looked_at: BTreeSet<Kind>,
-    /// Which could not be looked at, and why.
+    /// The kinds that could not be read, and why.
     pub(crate) not_looked_at: BTreeMap<Kind, Missing>,
-    /// Objects that cannot be read, and why.
+    /// Objects that cannot be parsed, and why.
     pub(crate) unreadable: BTreeMap<(Kind, Key), String>,
 }
 
-/// Why a kind was not looked at.
+/// Why a kind was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     Forbidden,
-    /// The API server has failed.
+    /// The API server failed.
     Failed(String),
-    /// Every cluster has some, and the dump has none.
+    /// The dump has none, although every cluster has some.
     NotInDump,
-    /// The dump has none, and the cluster may have none.
+    /// The dump has none, and perhaps the cluster has none.
     PerhapsNotInDump,
 }
 
@@ -77,13 +77,13 @@ impl fmt::Display for Missing {
             Self::Forbidden => f.write_str("the right to list them is missing"),
             Self::Failed(said) => write!(f, "the API server answered: {said}"),
             Self::NotInDump => f.write_str("the dump has none"),
-            Self::PerhapsNotInDump => f.write_str("the dump has none, and there are proxies of Istio's"),
+            Self::PerhapsNotInDump => f.write_str("the dump has none, although there are Istio proxies"),
         }
     }
 }
 
 impl Cluster {
-    /// Whether that something of a kind is not known means that it is not there.
+    /// Whether an object of this kind that is not known does not exist.
     pub(crate) fn knows(&self, kind: Kind) -> bool {
         self.looked_at.contains(&kind)
     }
@@ -101,7 +101,7 @@ impl Cluster {
         self.pods.range(first..).take_while(move |(key, _)| key.namespace == namespace)
     }
 
-    /// Whether what a namespace says is said for the whole mesh.
+    /// Whether policies of a namespace apply to the whole mesh.
     pub(crate) fn is_root(&self, namespace: &str) -> bool {
         let none = Mesh::default();
         let mut roots = self.meshes.values().chain(self.meshes.is_empty().then_some(&none));
@@ -111,10 +111,10 @@ impl Cluster {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Service {
-    /// What the operator looks at.
+    /// The facts that the operator uses.
     pub(crate) facts: ServiceFacts,
     pub(crate) spec: ServiceSpec,
-    /// What the load balancer has answered.
+    /// The addresses that the load balancer assigned.
     pub(crate) ingress: Vec<LoadBalancerIngress>,
 }
 
@@ -134,13 +134,13 @@ impl Service {
         }
     }
 
-    /// `Cluster` unless it says otherwise, as kube-proxy has it.
+    /// `Cluster` by default, as for kube-proxy.
     pub(crate) fn policy(&self) -> &str {
         self.spec.external_traffic_policy.as_deref().unwrap_or("Cluster")
     }
 }
 
-/// Whether the balancer opens connections of its own for this address.
+/// Whether the balancer opens its own connections for this address.
 pub(crate) fn is_proxy(ingress: &LoadBalancerIngress) -> bool {
     ingress.ip_mode.as_deref() == Some("Proxy")
 }
@@ -150,10 +150,10 @@ pub(crate) struct Node {
     pub(crate) labels: Labels,
     pub(crate) ready: bool,
     pub(crate) addresses: Vec<IpAddr>,
-    /// Those that it has inside the cluster, where any are told apart; kube-proxy masquerades with one of them.
+    /// Its internal addresses, if marked as such; kube-proxy uses one of them for SNAT.
     pub(crate) internal: Vec<IpAddr>,
     pub(crate) pod_ranges: Vec<Range>,
-    /// Why its agent was taken away again.
+    /// Why the operator removed its agent.
     pub(crate) failure: Option<String>,
 }
 
@@ -163,28 +163,28 @@ pub(crate) struct Pod {
     pub(crate) labels: Labels,
     pub(crate) annotations: Labels,
     pub(crate) addresses: Vec<IpAddr>,
-    /// What its proxy is told by the pod itself.
+    /// The proxy settings of the pod itself.
     pub(crate) settings: ProxyConfig,
     /// The sidecar that was injected.
     pub(crate) sidecar: Option<Sidecar>,
-    /// Whether it is a gateway of Istio's.
+    /// Whether it is an Istio gateway.
     pub(crate) gateway: bool,
-    /// Whether its node's ztunnel stands before it.
+    /// Whether ztunnel of its node intercepts its traffic.
     pub(crate) ambient: bool,
-    /// Whether it is a controller of Ingresses.
+    /// Its ingress controller, if it is one.
     pub(crate) controller: Option<Controller>,
     /// Whether it uses the network of its node.
     pub(crate) host_network: bool,
-    /// The kind and name of what makes it anew.
+    /// The kind and name of the workload that owns it.
     pub(crate) owner: (String, String),
-    /// Whether it runs a kube-proxy, behind an agent or not, and as which DaemonSet's.
+    /// Its kube-proxy, behind an agent or not, and the DaemonSet of it.
     pub(crate) proxy: Option<DaemonPod>,
     /// Whether an agent is in it.
     pub(crate) agent: bool,
 }
 
 impl Pod {
-    /// Whether it is a proxy of Istio's, a kube-proxy or an agent, or has a sidecar.
+    /// Whether it is an Istio proxy, a kube-proxy or an agent, or has a sidecar.
     pub(crate) fn has_proxy(&self) -> bool {
         self.gateway || self.sidecar.is_some() || self.proxy.is_some() || self.agent
     }
@@ -213,6 +213,6 @@ pub(crate) struct Webhook {
     pub(crate) name: String,
     /// The Service that is called.
     pub(crate) service: Option<Key>,
-    /// By what it is trusted, as PEM.
+    /// Its CA bundle, as PEM.
     pub(crate) bundle: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! The facts of a dump: files that `kubectl get -o yaml` or `-o json` has written. Kinds that nobody looks at are passed over.
+//! The facts of a dump: files written by `kubectl get -o yaml` or `-o json`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::error::CommandError;
 #[cfg(test)]
 mod tests;
 
-/// The facts, and when they were: the latest time that is written anywhere in the dump.
+/// The facts, and their time: the latest timestamp in the dump.
 pub(super) fn read(path: &Path) -> Result<(Cluster, Timestamp), CommandError> {
     let mut files = Vec::new();
     collect(path, &mut files)?;
@@ -27,14 +27,14 @@ pub(super) fn read(path: &Path) -> Result<(Cluster, Timestamp), CommandError> {
     if dump.documents == 0 {
         return Err(CommandError::Document {
             place: path.display().to_string(),
-            problem: "there is no object in it: `kubectl isp doctor --help` says how to take a dump"
+            problem: "there is no object in it; `kubectl isp doctor --help` shows how to take a dump"
                 .to_owned(),
         });
     }
     Ok(dump.end())
 }
 
-/// The files of a directory and of those in it, in the order of their names; or the one file.
+/// The files of a directory and its subdirectories by name, or the one file.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), CommandError> {
     let failed = |source| CommandError::File { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
@@ -50,7 +50,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), CommandError> {
     for entry in entries {
         let named =
             entry.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
-        // A link that leads back up would have no end.
+        // A symbolic link to a parent would never end.
         if entry.is_dir() && !entry.is_symlink() || named && !entry.is_dir() {
             collect(&entry, files)?;
         }
@@ -83,7 +83,7 @@ impl Dump {
         Ok(())
     }
 
-    /// An object, or a list of some. Objects of a typed list do not say of which kind they are.
+    /// An object or a list. Objects of a typed list do not have a kind.
     fn take_document(&mut self, file: &str, text: &str, mut value: Value) -> Result<(), CommandError> {
         let word = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
         let (version, kind) = (word(&value, "apiVersion"), word(&value, "kind"));
@@ -145,7 +145,7 @@ impl Dump {
     }
 }
 
-/// Where an object of this name begins to be told, as far as that can be seen: a value has lost its place.
+/// The line of an object of this name, as far as the text shows it.
 fn near(text: &str, name: &str) -> String {
     let lines = text.lines().enumerate();
     let mut named = lines.filter(|(_, line)| {

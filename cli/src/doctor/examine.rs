@@ -1,5 +1,5 @@
-//! The checks: a pure function of the facts and the time. Each module looks at one topic and knows nothing of the others; what follows
-//! from what is the order of the codes.
+//! The checks: a pure function of the facts and the time. Each module checks one topic and knows
+//! nothing of the others. The order of the codes puts causes before their effects.
 
 mod addresses;
 mod certificates;
@@ -10,6 +10,7 @@ mod leftovers;
 mod lists;
 mod nodes;
 mod objects;
+mod passed;
 mod policies;
 mod programs;
 mod remedies;
@@ -25,7 +26,9 @@ use isp_api::IngressSourcePreserve;
 use isp_plan::Key;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
+use serde::Serialize;
 
+pub(crate) use self::passed::Passed;
 use self::stand_ins::StandIns;
 use self::ways::Ways;
 use super::cluster::{Cluster, Missing, Node, Service};
@@ -33,8 +36,17 @@ use super::finding::{Code, Finding, Severity, Subject};
 use super::kinds::Kind;
 use super::selection::PodIndex;
 
-/// Everything that is to be said about a cluster, or about what bears on one Service.
-pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) -> Vec<Finding> {
+/// The result of all checks. Scripts rely on the serialized field names.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Examination {
+    /// Faults and notes, the gravest first.
+    pub(crate) findings: Vec<Finding>,
+    /// Checks that found no fault.
+    pub(crate) passed: Vec<Passed>,
+}
+
+/// Examines a whole cluster, or what affects one Service.
+pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) -> Examination {
     let scene = Scene::of(cluster, service, now);
     let mut found = Vec::new();
     programs::check(&scene, &mut found);
@@ -55,10 +67,10 @@ pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) 
         (a.severity, a.code, &a.subject, &a.line).cmp(&(b.severity, b.code, &b.subject, &b.line))
     });
     found.dedup();
-    found
+    Examination { passed: passed::passed(&scene, &found), findings: found }
 }
 
-/// A cause is at least as grave as what follows from it.
+/// A cause is at least as severe as its effects.
 fn raise_causes(found: &mut [Finding]) {
     let follows: Vec<(Code, Subject, Severity)> = found
         .iter()
@@ -73,30 +85,30 @@ fn raise_causes(found: &mut [Finding]) {
     }
 }
 
-/// The facts, with who claims what.
+/// The facts, with the objects that claim each Service.
 struct Scene<'a> {
     cluster: &'a Cluster,
     now: Timestamp,
-    /// The one Service that is asked about.
+    /// The Service of `--service`.
     asked: Option<&'a Key>,
-    /// The objects that are asked about: all, or those that claim the one Service.
+    /// All objects, or those that select the Service of `--service`.
     objects: Vec<Object<'a>>,
-    /// The Services that are preserved, or the one that is asked about, and the object that each belongs to.
+    /// The preserved Services, or the Service of `--service`, and the object that each belongs to.
     services: BTreeMap<&'a Key, Option<usize>>,
     pods: PodIndex<'a>,
-    /// Exposed Services beside them: nobody has asked for anything, and still policies may depend on them.
+    /// Other exposed Services: no object selects them, but policies may depend on them.
     others: BTreeSet<&'a Key>,
 }
 
-/// An object, with what it selects.
+/// An object with its selections.
 struct Object<'a> {
     written: &'a IngressSourcePreserve,
     name: String,
-    /// Whether it is on its way out.
+    /// Whether it is being deleted.
     going: bool,
-    /// The Services that are its own: those that it selects and no older object has.
+    /// The Services that it selects and that no older object has.
     services: BTreeSet<&'a Key>,
-    /// Services that it names and that are not there.
+    /// Services that it names and that do not exist.
     missing: Vec<Key>,
     ingress_nodes: BTreeSet<&'a str>,
 }
@@ -126,12 +138,12 @@ impl<'a> Scene<'a> {
         Self { cluster, now, asked, objects, services, others, pods: PodIndex::of_cluster(cluster) }
     }
 
-    /// Objects that are not on their way out.
+    /// Objects that are not being deleted.
     fn standing(&self) -> impl Iterator<Item = &Object<'a>> {
         self.objects.iter().filter(|object| !object.going)
     }
 
-    /// The Services that are preserved or asked about, and exist, with the object that each belongs to.
+    /// The existing ones of `services`, with the object that each belongs to.
     fn services(&self) -> impl Iterator<Item = (&'a Key, &'a Service, Option<&Object<'a>>)> {
         self.services.iter().filter_map(|(key, place)| {
             let object = place.and_then(|place| self.objects.get(place));
@@ -139,7 +151,7 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// All Services by which clients outside come in, in the order of their names.
+    /// All exposed Services by name.
     fn exposed(&self) -> impl Iterator<Item = (&'a Key, &'a Service, Option<&Object<'a>>)> {
         let mut keys: Vec<&'a Key> = self.services.keys().chain(&self.others).copied().collect();
         keys.sort_unstable();
@@ -155,7 +167,7 @@ impl<'a> Scene<'a> {
         Some((self.cluster.services.get(key)?, object))
     }
 
-    /// Whether there is anything that kube-proxy has to do right.
+    /// Whether the settings of kube-proxy matter.
     fn is_concerned(&self) -> bool {
         !self.services.is_empty() || self.standing().next().is_some()
     }
@@ -202,23 +214,23 @@ impl<'a> Object<'a> {
     }
 }
 
-/// What the answer leaves out.
+/// Kinds and objects that could not be examined.
 fn not_looked_at(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     const UNKNOWN: &str =
-        "What depends on them was not checked, so that nothing was found there says nothing.";
+        "The checks that depend on them were skipped, so the absence of findings proves nothing there.";
     let graded =
         |finding: Finding, grave: bool| if grave { finding.graded(Severity::Warning) } else { finding };
     for (kind, why) in &scene.cluster.not_looked_at {
-        let line = format!("{} were not looked at: {why}", kind.resource());
+        let line = format!("{} were not examined: {why}", kind.resource());
         let finding = Finding::new(Code::NotLookedAt, Subject::new("Kind", kind.as_str()), line);
         let grave = kind.is_essential() && *why != Missing::PerhapsNotInDump;
         found.push(graded(finding.because(UNKNOWN).do_this(look(*kind)), grave));
     }
     for ((kind, key), why) in &scene.cluster.unreadable {
         let subject = Subject::new(kind.as_str(), key);
-        let finding = Finding::new(Code::NotLookedAt, subject, format!("it cannot be read: {why}"));
+        let finding = Finding::new(Code::NotLookedAt, subject, format!("it cannot be parsed: {why}"));
         let get = format!("kubectl get {} -n {} {} -o yaml", kind.resource(), key.namespace, key.name);
-        let finding = finding.because("It was left out, and Istio may not understand it either.");
+        let finding = finding.because("It was skipped, and Istio may not be able to parse it either.");
         found.push(graded(finding.do_this(get), kind.is_essential()));
     }
 }

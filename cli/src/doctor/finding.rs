@@ -1,18 +1,18 @@
-//! What is found: a code that stays, how bad it is, what it is about, and what to do.
+//! A finding: a stable code, a severity, a subject and a remedy.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// How bad it is. The order is that of the report.
+/// The severity, in the order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
-    /// Addresses are lost, or somebody is not answered.
+    /// The source IP is lost, or clients get no answer.
     Error,
-    /// It works, and will not for everybody or not for ever.
+    /// It works, but not for every client or not permanently.
     Warning,
-    /// Worth knowing. It does not count as wrong.
+    /// Worth knowing, but no fault.
     Note,
 }
 
@@ -26,10 +26,10 @@ impl Severity {
     }
 }
 
-/// Declares the codes in the order in which findings of one severity are told: a cause before what follows from it.
+/// Declares the codes in the order of the report within a severity: causes before their effects.
 macro_rules! codes {
     ($($name:ident = $text:literal, $severity:ident;)*) => {
-        /// What was found. A code never changes its meaning; the runbook has a heading for each.
+        /// The code. It never changes its meaning; the runbook has a heading for each.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Code { $($name),* }
 
@@ -120,7 +120,7 @@ impl Serialize for Code {
     }
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Subject(String);
 
@@ -130,7 +130,7 @@ impl Subject {
         Self(format!("{kind} {name}"))
     }
 
-    /// Everything together.
+    /// The cluster as a whole.
     pub(crate) fn cluster() -> Self {
         Self("Cluster".to_owned())
     }
@@ -142,22 +142,22 @@ impl fmt::Display for Subject {
     }
 }
 
-/// One thing that was found. What it serialises to is what scripts rely on.
+/// One finding. Scripts rely on the serialized field names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) code: Code,
     pub(crate) severity: Severity,
     pub(crate) subject: Subject,
-    /// What is so.
+    /// The fact.
     pub(crate) line: String,
     /// Why it matters.
     pub(crate) reason: String,
-    /// How it comes about, hop by hop on a client's way.
+    /// The hops on a client's path that lead to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) path: Vec<String>,
-    /// What to do, one step or command each.
+    /// The remedy, one step or command each.
     pub(crate) remedy: Vec<String>,
-    /// What it follows from, if that has been found, too.
+    /// Its causes, if they are findings, too.
     #[serde(skip)]
     pub(crate) follows: Vec<(Code, Subject)>,
 }
@@ -201,7 +201,7 @@ impl Finding {
         self
     }
 
-    /// Less bad here than it usually is, or worse.
+    /// Overrides the usual severity of the code.
     #[must_use]
     pub(crate) fn graded(mut self, severity: Severity) -> Self {
         self.severity = severity;

@@ -1,4 +1,4 @@
-//! How objects become facts, the same for those of a cluster and of a dump.
+//! Turns objects into facts, in the same way for a cluster and for a dump.
 
 use std::net::IpAddr;
 
@@ -29,14 +29,15 @@ use super::policy::AuthorizationPolicy;
 use super::ranges::readable;
 
 const ISTIO_PROXY: &str = "istio-proxy";
-/// What Istio writes on a pod that its node's ztunnel stands before.
+/// Istio's mark on a pod whose traffic ztunnel intercepts.
 const AMBIENT_ANNOTATION: &str = "ambient.istio.io/redirection";
 /// An `AuthorizationPolicy` that only logs.
 const DRY_RUN_ANNOTATION: &str = "istio.io/dry-run";
 
 impl Cluster {
-    /// Takes in one object. The error says what of it cannot be read. Objects of other projects are not checked by the API server as its own
-    /// are: one that cannot be read is remembered, and the others are judged.
+    /// Takes one object. The error names the field that cannot be parsed. Objects of other projects
+    /// may not follow their schema: one that cannot be parsed is recorded, and the others are
+    /// judged.
     pub(crate) fn take(&mut self, kind: Kind, object: Value) -> Result<(), serde_json::Error> {
         self.looked_at.insert(kind);
         if !kind.is_foreign() {
@@ -113,7 +114,7 @@ impl Cluster {
             Kind::DaemonSet => {
                 let object: DaemonSet = serde_json::from_value(object)?;
                 if let Some(mut facts) = observe::daemon_set(&object) {
-                    // A dump does not tell who made it; there its labels count.
+                    // A dump lacks managedFields, so labels decide there.
                     let unknown = object.metadata.managed_fields.is_none();
                     facts.made |= unknown && observe::role(&object.metadata).is_some();
                     self.daemon_sets.insert(observe::key(&object.metadata), facts);
@@ -147,7 +148,7 @@ impl Cluster {
         }
     }
 
-    /// Of meshes, of controllers of Ingresses and of kube-proxies; others are not kept.
+    /// Keeps those of meshes, ingress controllers and kube-proxies.
     fn take_config_map(&mut self, object: ConfigMap) {
         let key = observe::key(&object.metadata);
         let mut files = object.data.unwrap_or_default();
@@ -231,7 +232,7 @@ fn node(object: &NodeObject) -> Node {
     }
 }
 
-/// A pod that is not on its way out.
+/// A pod that is not being deleted.
 fn pod(object: &PodObject) -> Option<Pod> {
     let (metadata, spec) = (&object.metadata, object.spec.as_ref()?);
     let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -261,7 +262,7 @@ fn pod(object: &PodObject) -> Option<Pod> {
         labels,
     };
     if !pod.has_proxy() {
-        // Of most pods only a few facts are looked at.
+        // Most pods need only a few facts.
         pod.annotations = Labels::new();
     }
     Some(pod)

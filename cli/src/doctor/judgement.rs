@@ -1,19 +1,19 @@
-//! Whether an Istio policy that goes by addresses gets the address that it is about. Pure, and about nothing else: where it is
-//! enforced, which field it looks at, and what is done before.
+//! Whether a policy that compares addresses sees the client's. Pure. It depends on the place of
+//! enforcement, the field that is compared, and the hops before.
 //!
 //! | enforced at | field | is the client's when |
 //! |---|---|---|
-//! | gateway behind a network load balancer | peer, and remote | the source IP is kept on the way to the gateway |
-//! | gateway behind a proxy for HTTP, `numTrustedProxies` set | remote | always |
+//! | gateway behind a network load balancer | peer, and remote | the Service keeps the source IP |
+//! | gateway behind an HTTP proxy, `numTrustedProxies` set | remote | always |
 //! | gateway behind a TCP balancer with PROXY protocol | remote | always |
-//! | sidecar behind a gateway | remote, the rightmost X-Forwarded-For | the gateway writes the client's there |
+//! | sidecar behind a gateway | remote (rightmost X-Forwarded-For) | the gateway sees the client |
 //! | sidecar behind a gateway | peer | never, it is the gateway |
-//! | sidecar exposed by a Service | peer | the source IP is kept on the way to the pod |
+//! | sidecar exposed by a Service | peer | the Service keeps the source IP |
 //! | sidecar exposed by a Service | remote | never, the client writes the header |
 //!
-//! The source IP is kept when `externalTrafficPolicy` is Local and the load balancer passes packets on ([`Arrival`]). Where the
-//! address is not the client's, a condition no longer tells clients apart: it is always true, or always false. The action decides
-//! whether that is an outage or a bypass.
+//! A Service keeps the source IP if `externalTrafficPolicy` is Local and the load balancer forwards
+//! packets ([`Arrival`]). Otherwise a condition no longer distinguishes clients: it is always true,
+//! or always false. The action decides whether that is an outage or a bypass.
 
 #[cfg(test)]
 mod tests;
@@ -22,13 +22,13 @@ mod tests;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Arrival {
     Client,
-    /// A load balancer's that opens connections of its own.
+    /// That of a load balancer that opens its own connections.
     Balancer,
-    /// A node's: kube-proxy has masqueraded.
+    /// That of a node: kube-proxy applied SNAT.
     Node,
 }
 
-/// How connections come to where the policy is enforced.
+/// The place of enforcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// At a gateway.
@@ -39,27 +39,27 @@ pub(crate) enum Place {
     Exposed,
 }
 
-/// What stands before a gateway.
+/// The kind of hop before a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Front {
-    /// Something that passes packets on.
+    /// A network that forwards packets.
     Network,
     /// Proxies that append to X-Forwarded-For, and are trusted.
     TrustedProxies,
-    /// A balancer that tells the address by the PROXY protocol.
+    /// A balancer that sends the PROXY protocol.
     ProxyProtocol,
 }
 
-/// Which address is compared.
+/// The address that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Field {
     /// `ipBlocks`, `source.ip`: the other end of the connection.
     Peer,
-    /// `remoteIpBlocks`, `remote.ip`: what X-Forwarded-For or the PROXY protocol says.
+    /// `remoteIpBlocks`, `remote.ip`: from X-Forwarded-For or the PROXY protocol.
     Remote,
 }
 
-/// What a policy does with what matches.
+/// The action of a policy on requests that match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Allow,
@@ -69,7 +69,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// As a policy has it.
+    /// As in the policy.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "ALLOW",
@@ -80,7 +80,7 @@ impl Action {
     }
 }
 
-/// How many of the addresses that stand in for the client are in the ranges of a condition.
+/// How many of the addresses that replace the client's are in the ranges of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Within {
     All,
@@ -92,11 +92,11 @@ pub(crate) enum Within {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) seen: Seen,
-    /// It holds for addresses that are not in the ranges.
+    /// Whether it holds for addresses outside of the ranges.
     pub(crate) negated: bool,
-    /// The addresses that are seen in the client's place, as far as they are known.
+    /// Whether the addresses that replace the client's are in the ranges, as far as known.
     pub(crate) stand_ins: Within,
-    /// The ranges are the cluster's own: no client outside has an address in them.
+    /// Whether the ranges are the cluster's own, so that no client outside is in them.
     pub(crate) insiders: bool,
 }
 
@@ -104,22 +104,22 @@ pub(crate) struct Condition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Client,
-    /// The one of a node, a gateway or a balancer.
+    /// That of a node, a gateway or a balancer.
     StandIn,
-    /// Whatever the client claims.
+    /// Any address that the client claims.
     Claimed,
 }
 
-/// What becomes of the answer.
+/// The verdict on a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// It is about the client.
+    /// It decides by the client's address.
     Right,
-    /// It is wrong, and nobody is let in or kept out for it.
+    /// It uses another address, but does not admit or reject by it.
     Misled,
-    /// Clients are kept out that should get in.
+    /// It rejects clients that it should admit.
     Closed,
-    /// Clients get in that should be kept out.
+    /// It admits clients that it should reject.
     Open,
 }
 
@@ -135,22 +135,22 @@ pub(crate) fn seen(place: Place, field: Field, arrival: Arrival) -> Seen {
         (Place::Gateway(Front::Network) | Place::Exposed, Field::Peer)
         | (Place::Gateway(Front::Network) | Place::BehindGateway(Front::Network), Field::Remote) => if_kept,
         (Place::Exposed, Field::Remote) => Seen::Claimed,
-        // The gateway appends the proxy before it, and not whom that proxy names.
+        // The gateway appends the address of the proxy, not the client that the proxy names.
         (Place::BehindGateway(Front::TrustedProxies), Field::Remote)
         | (Place::Gateway(_) | Place::BehindGateway(_), Field::Peer) => Seen::StandIn,
     }
 }
 
-/// What the data plane makes of one condition, whoever the client is.
+/// The result of one condition in the data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     /// It depends on the client, as it should.
     Right,
     True,
     False,
-    /// It depends on the node that a client happens to come through.
+    /// It depends on the node that receives the connection.
     Varies,
-    /// It depends on what the client claims.
+    /// It depends on the address that the client claims.
     Claimed,
 }
 
@@ -168,17 +168,17 @@ impl Condition {
         }
     }
 
-    /// Whether no client outside is meant to meet it.
+    /// Whether it is meant to hold for no client outside.
     fn excludes_clients(self) -> bool {
         self.insiders && !self.negated
     }
 }
 
-/// How conditions that must all hold go wrong together.
+/// How conditions that must all hold fail together.
 enum Wrong {
-    /// They never hold, for clients that should meet them.
+    /// They do not hold for clients for which they should.
     NeverHold,
-    /// They hold for clients that should not meet them.
+    /// They hold for clients for which they should not.
     Hold,
     /// Either, depending on the node or on the client's claim.
     Either,
@@ -187,12 +187,12 @@ enum Wrong {
 fn wrong(conditions: &[Condition], action: Action) -> Option<Wrong> {
     let has = |wanted: Answer| conditions.iter().any(|condition| condition.answer() == wanted);
     if conditions.iter().any(|condition| condition.excludes_clients()) {
-        // A client who may choose does not choose to be denied.
+        // A client that can choose its address does not choose to be rejected.
         let avoided = action == Action::Deny && has(Answer::Claimed);
         return (!has(Answer::False) && !avoided).then_some(Wrong::Hold);
     }
     let varies = |condition: &Condition| {
-        // Where all clients are meant to meet it, only those go wrong who do not.
+        // If it should hold for all clients, it can only fail by not holding.
         condition.answer() == Answer::Varies && !condition.insiders
     };
     let claimed = |condition: &Condition| {
@@ -209,12 +209,12 @@ fn wrong(conditions: &[Condition], action: Action) -> Option<Wrong> {
     }
 }
 
-/// What becomes of the answer of a policy, for one set of conditions that must all hold. Where clients may go wrong in both ways,
-/// it is told as open.
+/// The verdict for one set of conditions that must all hold. If a policy can fail both ways, the
+/// verdict is `Open`.
 pub(crate) fn judge(action: Action, conditions: &[Condition]) -> Verdict {
     match (wrong(conditions, action), action) {
         (None, _) => Verdict::Right,
-        // An authorizer that everybody is put to decides by itself.
+        // An external authorizer that gets every request decides by itself.
         (Some(_), Action::Audit) | (Some(Wrong::Hold), Action::Custom) => Verdict::Misled,
         (Some(Wrong::Either), _)
         | (Some(Wrong::Hold), Action::Allow)

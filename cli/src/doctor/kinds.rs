@@ -1,8 +1,8 @@
-//! The kinds that are looked at, as the API server and the files of a dump call them.
+//! The kinds that doctor reads, as the API server and the files of a dump name them.
 
 use kube::core::{ApiResource, GroupVersionKind};
 
-/// A kind that is looked at.
+/// A kind that doctor reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     IngressSourcePreserve,
@@ -120,7 +120,7 @@ impl Kind {
         Names { group, versions, kind, plural }
     }
 
-    /// The kind of a document, if it is one that is looked at.
+    /// The kind of a document, if doctor reads it.
     pub(crate) fn of(api_version: &str, kind: &str) -> Option<Self> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         Self::ALL.into_iter().find(|known| {
@@ -129,7 +129,7 @@ impl Kind {
         })
     }
 
-    /// Where the API server has it, one place for each version.
+    /// The API resources, one for each version.
     pub(crate) fn resources(self) -> impl Iterator<Item = ApiResource> {
         let Names { group, versions, kind, plural } = self.names();
         let resource = move |version: &&str| {
@@ -142,7 +142,7 @@ impl Kind {
         self.names().kind
     }
 
-    /// As rights have it: `services`, `daemonsets.apps`.
+    /// As in RBAC rules: `services`, `daemonsets.apps`.
     pub(crate) fn resource(self) -> String {
         let Names { group, plural, .. } = self.names();
         if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
@@ -164,7 +164,7 @@ impl Kind {
         )
     }
 
-    /// Whether every cluster has some of it, so that a dump without any was taken without it.
+    /// Whether every cluster has objects of it, so that a dump without any is incomplete.
     pub(crate) fn is_everywhere(self) -> bool {
         !self.is_foreign()
             && !matches!(
@@ -178,7 +178,7 @@ impl Kind {
             )
     }
 
-    /// Whether no policy can be judged without it.
+    /// Whether policies cannot be judged without it.
     pub(crate) fn is_essential(self) -> bool {
         matches!(self, Self::Service | Self::Pod | Self::AuthorizationPolicy)
     }

@@ -1,4 +1,4 @@
-//! Lists of addresses that Kubernetes itself knows: of `NetworkPolicy`s, and of `Ingress`es for their controllers.
+//! Address lists in `NetworkPolicy`s, and in `Ingress`es and settings of ingress controllers.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use super::policy::Use;
 #[cfg(test)]
 mod tests;
 
-/// Who may connect to pods, by ranges.
+/// The CIDR ranges that may connect to pods.
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkPolicy {
     selector: Selector,
-    /// A rule lets everybody in, so that no range decides.
+    /// Whether a rule admits every client, so that no range decides.
     pub(crate) lets_everybody_in: bool,
     /// Each entry with a range: the range, and the exceptions from it.
     pub(crate) alternatives: Vec<Vec<Use>>,
 }
 
 impl NetworkPolicy {
-    /// None if it is not about who comes in, or selects pods by what cannot be read.
+    /// None if it has no ingress rules, or its pod selector cannot be parsed.
     pub(crate) fn of(object: NetworkPolicyObject) -> Option<Self> {
         let spec = object.spec?;
         let types = spec.policy_types.unwrap_or_default();
@@ -55,7 +55,7 @@ impl NetworkPolicy {
     }
 }
 
-/// How an annotation or a setting ends that lists who may come in, or who may not.
+/// Suffixes of annotations and settings that list admitted or rejected ranges.
 const LISTS: [(&str, Action); 9] = [
     ("whitelist-source-range", Action::Allow),
     ("allowlist-source-range", Action::Allow),
@@ -75,7 +75,8 @@ pub(crate) struct List {
     pub(crate) used: Use,
 }
 
-/// Those among annotations or settings. Entries that are no ranges, as names of files, are left out.
+/// The lists among annotations or settings. Entries that are not ranges, such as file names, are
+/// left out.
 fn lists(settings: &BTreeMap<String, String>) -> Vec<List> {
     let list = |(name, text): (&String, &String)| {
         let (suffix, action) = LISTS.into_iter().find(|(suffix, _)| name.ends_with(suffix))?;
@@ -86,11 +87,11 @@ fn lists(settings: &BTreeMap<String, String>) -> Vec<List> {
     settings.iter().filter_map(list).collect()
 }
 
-/// What an Ingress asks of its controller.
+/// The parts of an Ingress that concern addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct Ingress {
     pub(crate) lists: Vec<List>,
-    /// Where clients find it, as its controller says.
+    /// Its addresses, as its controller reports them.
     pub(crate) addresses: Vec<String>,
     pub(crate) backends: Vec<Key>,
 }
@@ -114,7 +115,7 @@ impl Ingress {
     }
 }
 
-/// A pod that is a controller of Ingresses.
+/// A pod that is an ingress controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Controller {
     /// The `ConfigMap` with its settings.
@@ -122,7 +123,7 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// By what its program is called or told; each project has words of its own for the rest.
+    /// Recognized by its image and arguments, because each project has labels of its own.
     pub(crate) fn of(object: &Pod) -> Option<Self> {
         let namespace = observe::key(&object.metadata).namespace;
         let containers = object.spec.as_ref().into_iter().flat_map(|spec| &spec.containers);
@@ -160,7 +161,7 @@ pub(crate) struct ControllerSettings {
 }
 
 impl ControllerSettings {
-    /// None if nothing in it is about addresses.
+    /// None if no setting concerns addresses.
     pub(crate) fn of(data: &BTreeMap<String, String>) -> Option<Self> {
         let is_on = |name: &str| data.get(name).is_some_and(|value| value == "true");
         let settings = Self {

@@ -1,5 +1,5 @@
-//! The facts of a cluster that runs, a page at a time. A kind that the cluster does not have is none of its objects; one that may not be
-//! listed is remembered as not looked at.
+//! The facts of a live cluster, read page by page. A kind that the cluster does not have counts as
+//! read and empty; a kind that may not be listed is recorded as not read.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub(super) async fn read(connection: &Connection) -> Result<Cluster, CommandErro
     Ok(cluster)
 }
 
-/// Those that kube-proxies mount and those that meshes and controllers of Ingresses are told by; there may be thousands of others.
+/// Reads only the `ConfigMap`s of kube-proxies, meshes and ingress controllers.
 async fn config_maps(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     for wanted in [
         ListParams::default().fields("metadata.name=istio"),
@@ -63,7 +63,7 @@ async fn list(
             Err(Failure::Api(kube::Error::Api(status))) if status.code == 404 => {}
             Err(Failure::Api(kube::Error::Api(status)))
                 if status.code == 403 && !is_served(connection, &resource).await => {}
-            // One kind that cannot be listed, as where a conversion webhook is down, does not keep the others from being judged.
+            // A kind that cannot be listed, as with a broken conversion webhook, is skipped.
             Err(Failure::Api(kube::Error::Api(status)))
                 if status.code != 401 && kind != Kind::IngressSourcePreserve =>
             {
@@ -72,7 +72,7 @@ async fn list(
                     _ => Missing::Failed(status.message.clone()),
                 };
                 cluster.not_looked_at.insert(kind, missing);
-                // What has been read of it before is not all.
+                // The pages before are incomplete.
                 cluster.looked_at.remove(&kind);
                 return Ok(());
             }
@@ -84,7 +84,7 @@ async fn list(
     Ok(())
 }
 
-/// Whether the cluster has such a kind at all: rights are asked for before that is known.
+/// Whether the cluster has the kind at all: the API server checks rights before existence.
 async fn is_served(connection: &Connection, resource: &ApiResource) -> bool {
     if resource.group.is_empty() {
         return true;

@@ -1,4 +1,4 @@
-//! Istio's settings that bear on addresses: of the whole mesh, of one pod, and by patches of Envoy's configuration.
+//! Istio's settings that concern addresses: of the mesh, of one pod, and of `EnvoyFilter`s.
 
 use isp_api::names::INTERCEPTION_MODE_ANNOTATION;
 use isp_api::sidecar::{Labels, PROXY_CONFIG_ANNOTATION, REVISION_LABEL};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, Pod};
 
-/// The namespace whose policies are the whole mesh's, unless it is told otherwise.
+/// The default root namespace, whose policies apply to the whole mesh.
 const ROOT_NAMESPACE: &str = "istio-system";
 
 /// The settings of a mesh.
@@ -26,7 +26,7 @@ pub(crate) struct ProxyConfig {
     gateway_topology: Topology,
 }
 
-/// What stands before a gateway.
+/// The hops before a gateway.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Topology {
@@ -34,7 +34,7 @@ struct Topology {
     proxy_protocol: Option<Value>,
 }
 
-/// A setting, and what says so.
+/// A setting, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,
@@ -45,7 +45,7 @@ const BY_MESH: &str = "meshConfig.defaultConfig";
 const BY_POD: &str = "the pod's annotation proxy.istio.io/config";
 
 impl ProxyConfig {
-    /// What a pod itself says.
+    /// The settings of a pod itself.
     pub(crate) fn of(annotations: &Labels) -> Self {
         let text = annotations.get(PROXY_CONFIG_ANNOTATION);
         text.and_then(|text| serde_yaml::from_str(text).ok()).unwrap_or_default()
@@ -71,7 +71,7 @@ impl Mesh {
         self.root_namespace.as_deref().unwrap_or(ROOT_NAMESPACE)
     }
 
-    /// The mode that the injector gives a pod, and why: what is nearest to the pod says it.
+    /// The mode that the injector gives a pod; the setting closest to the pod decides.
     pub(crate) fn interception_mode(&self, pod: &Pod) -> Setting<String> {
         if let Some(mode) = pod.annotations.get(INTERCEPTION_MODE_ANNOTATION) {
             return Setting {
@@ -87,7 +87,7 @@ impl Mesh {
         }
     }
 
-    /// How many proxies before a gateway are believed.
+    /// The number of trusted proxies before a gateway.
     pub(crate) fn trusted_proxies(&self, pod: &Pod) -> Option<Setting<u32>> {
         let own = pod.settings.gateway_topology.num_trusted_proxies;
         let mesh = self.default_config.gateway_topology.num_trusted_proxies;
@@ -98,7 +98,7 @@ impl Mesh {
         (setting.value > 0).then_some(setting)
     }
 
-    /// What makes a gateway expect the PROXY protocol.
+    /// The setting that makes a gateway expect the PROXY protocol.
     pub(crate) fn proxy_protocol(&self, pod: &Pod) -> Option<&'static str> {
         let own = &pod.settings.gateway_topology.proxy_protocol;
         match (own, &self.default_config.gateway_topology.proxy_protocol) {
@@ -109,7 +109,7 @@ impl Mesh {
     }
 }
 
-/// Whom a policy or a patch is about.
+/// The workloads of a policy or an `EnvoyFilter`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Selector {
@@ -117,7 +117,7 @@ pub(crate) struct Selector {
     pub(crate) match_labels: Labels,
 }
 
-/// An object that a policy or a patch is attached to.
+/// An object that a policy or an `EnvoyFilter` is attached to.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct TargetRef {
@@ -125,7 +125,7 @@ pub(crate) struct TargetRef {
     pub(crate) name: String,
 }
 
-/// A patch of Envoy's configuration.
+/// An `EnvoyFilter`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct EnvoyFilter {
@@ -135,7 +135,7 @@ pub(crate) struct EnvoyFilter {
 }
 
 impl EnvoyFilter {
-    /// Whether a word stands anywhere in it, as a name or as a value.
+    /// Whether a word occurs in it, as a name or as a value.
     pub(crate) fn mentions(&self, word: &str) -> bool {
         self.config_patches.iter().any(|patch| mentions(patch, word))
     }
@@ -153,17 +153,17 @@ fn mentions(value: &Value, word: &str) -> bool {
 pub(crate) const GATEWAY_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 const GATEWAY_CLASS_LABEL: &str = "gateway.networking.k8s.io/gateway-class-name";
 
-/// Whom something of a namespace is about.
+/// The pods that an object of a namespace applies to.
 pub(crate) struct Reach<'a> {
     pub(crate) namespace: &'a str,
-    /// Whether the namespace speaks for the whole mesh.
+    /// Whether the namespace is a root namespace.
     pub(crate) of_mesh: bool,
     pub(crate) selector: Option<&'a Selector>,
     pub(crate) targets: Vec<&'a TargetRef>,
 }
 
 impl Reach<'_> {
-    /// Whether a pod of a namespace is meant.
+    /// Whether it applies to a pod of a namespace.
     pub(crate) fn meets(&self, namespace: &str, pod: &Pod) -> bool {
         if !self.targets.is_empty() {
             return self.targets.iter().any(|target| {

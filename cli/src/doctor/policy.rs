@@ -1,4 +1,4 @@
-//! Istio's `AuthorizationPolicy`, as far as it goes by addresses.
+//! Istio's `AuthorizationPolicy`, as far as it compares addresses.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::ranges::Range;
 #[cfg(test)]
 mod tests;
 
-/// Who may come in.
+/// The spec of an `AuthorizationPolicy`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct AuthorizationPolicy {
@@ -19,7 +19,7 @@ pub(crate) struct AuthorizationPolicy {
     target_ref: Option<TargetRef>,
     target_refs: Vec<TargetRef>,
     rules: Vec<Rule>,
-    /// It only logs what it would do.
+    /// Whether it only logs its decisions.
     #[serde(skip)]
     pub(crate) dry_run: bool,
 }
@@ -56,17 +56,17 @@ struct When {
     not_values: Vec<String>,
 }
 
-/// A condition on addresses, as it is written.
+/// A condition on addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
-    /// As it is called there.
+    /// Its name in the policy.
     pub(crate) name: &'static str,
     pub(crate) field: Field,
     pub(crate) negated: bool,
     pub(crate) ranges: Vec<Range>,
-    /// The entries, as they are written.
+    /// The entries as text.
     pub(crate) texts: Vec<String>,
-    /// The first entry that is no range.
+    /// The first entry that is not a range.
     pub(crate) unreadable: Option<String>,
 }
 
@@ -98,8 +98,9 @@ impl AuthorizationPolicy {
         self.target_refs.iter().chain(&self.target_ref).collect()
     }
 
-    /// What can match: each is a set of conditions on addresses that must all hold. None that has no such condition; and none at all where
-    /// a rule matches everybody, because then no address decides.
+    /// Alternatives, each a set of conditions on addresses that must all hold. Alternatives without
+    /// such a condition are left out. Empty if a rule matches every client, because then no address
+    /// decides.
     pub(crate) fn alternatives(&self) -> Vec<Vec<Use>> {
         if self.rules.iter().any(Rule::matches_everybody) {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Ranges of addresses, as `10.0.0.0/8`.
+//! CIDR ranges, such as `10.0.0.0/8`.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -6,16 +6,16 @@ use std::str::FromStr;
 #[cfg(test)]
 mod tests;
 
-/// A range of addresses. A single address is one, too.
+/// A CIDR range. A single address is a range, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// As a number of 128 bits, with those of an IPv4 address at the top.
+    /// As 128 bits. An IPv4 address has the top 32.
     bits: u128,
     prefix: u8,
     v4: bool,
 }
 
-/// The text is no range.
+/// The text is not a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotARange;
 
@@ -51,7 +51,7 @@ fn mask(prefix: u8) -> u128 {
 }
 
 impl Range {
-    /// Whether the other lies in it.
+    /// Whether it contains the other.
     pub(crate) fn holds(self, other: Self) -> bool {
         self.v4 == other.v4 && self.prefix <= other.prefix && other.bits & mask(self.prefix) == self.bits
     }
@@ -65,7 +65,7 @@ impl Range {
         self.v4
     }
 
-    /// Whether it lies in what is used inside of networks, and not between them.
+    /// Whether it is within private address space.
     pub(crate) fn is_private(self) -> bool {
         const PRIVATE: [&str; 8] = [
             "10.0.0.0/8",
@@ -80,13 +80,13 @@ impl Range {
         PRIVATE.iter().filter_map(|text| text.parse::<Self>().ok()).any(|private| private.holds(self))
     }
 
-    /// Whether it is no larger than what a rack or a subnet of machines is usually given.
+    /// Whether it is no larger than a usual subnet of machines.
     pub(crate) fn is_small(self) -> bool {
         self.prefix >= if self.v4 { 24 } else { 64 }
     }
 }
 
-/// Those that can be read.
+/// The texts that can be parsed.
 pub(crate) fn readable<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<Range> {
     texts.into_iter().filter_map(|text| text.trim().parse().ok()).collect()
 }

@@ -1,69 +1,73 @@
-//! What is printed: a block for each finding, not too many of one code, and a line at the end.
+//! The report: a block for each finding, not too many of one code, then checks that passed, and a
+//! summary.
 
 use super::cluster::Cluster;
+use super::examine::{Examination, Passed};
 use super::finding::{Finding, Severity};
 use super::kinds::Kind;
-use crate::text::{Block, count, cut};
+use crate::text::{Block, count, cut, printable};
 
-/// How many findings of one code and severity are told whole.
-const WHOLE: usize = 10;
-/// How many characters of a line are shown.
-const LONGEST: usize = 2000;
-/// How many of the others are named.
-const NAMED: usize = 5;
+/// So many findings of one code and severity are printed in full.
+const MAX_BLOCKS: usize = 10;
+/// So many of the others are named.
+const MAX_NAMES: usize = 5;
+/// Longer lines are cut.
+const MAX_LINE: usize = 2000;
 
-/// The findings are in their order: those of one severity and code follow each other.
-pub(super) fn text(cluster: &Cluster, found: &[Finding]) -> String {
+/// Findings of one severity and code must follow each other.
+pub(super) fn text(cluster: &Cluster, examination: &Examination, width: Option<usize>) -> String {
+    let Examination { findings: found, passed } = examination;
     let mut text = String::new();
     for alike in found.chunk_by(|a, b| (a.severity, a.code) == (b.severity, b.code)) {
-        let (whole, others) = alike.split_at(alike.len().min(WHOLE));
+        let (whole, others) = alike.split_at(alike.len().min(MAX_BLOCKS));
         for finding in whole {
-            text.push_str(&block(finding));
+            text.push_str(&block(finding, width));
             text.push('\n');
         }
         if let Some(first) = others.first() {
             let names: Vec<String> =
                 others.iter().map(|finding| plain(&finding.subject.to_string())).collect();
-            let names = cut(names, NAMED, " (-o json lists all)").join(", ");
+            let names = cut(names, MAX_NAMES, " (-o json lists all)").join(", ");
             let (severity, code) = (first.severity.as_str(), first.code.as_str());
             let number = others.len();
-            text.extend([&format!("{severity} {code}  the same of {number} more: {names}"), "\n\n"]);
+            text.extend([&format!("{severity} {code}  the same for {number} more: {names}"), "\n\n"]);
         }
+    }
+    text.extend(passed.iter().map(|Passed { line, .. }| format!("ok  {line}\n")));
+    if !passed.is_empty() {
+        text.push('\n');
     }
     text.push_str(&summary(cluster, found));
     text
 }
 
-fn block(finding: &Finding) -> String {
+fn block(finding: &Finding, width: Option<usize>) -> String {
     let Finding { code, severity, subject, line, reason, path, remedy, .. } = finding;
     let head = plain(&format!("{subject}: {line}"));
-    let mut block = Block::headed(&format!("{} {}  {head}", severity.as_str(), code.as_str()));
+    let heading = format!("{} {}  {head}", severity.as_str(), code.as_str());
+    let mut block = Block::new(&heading, width);
     block.field("why", [plain(reason)]);
     block.field("path", path.iter().map(|hop| plain(hop)));
-    block.field("to do", remedy.iter().map(|step| plain(step)));
-    block.0
+    block.commands("to do", remedy.iter().map(|step| plain(step)));
+    block.into_text()
 }
 
-/// Words of the cluster's users on a terminal: in one line, without commands for the terminal, and not without an end.
+/// Text from objects of the cluster, made safe for a terminal: one line, no control characters.
 fn plain(text: &str) -> String {
-    let mut plain: String = text
-        .chars()
-        .map(|one| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one })
-        .take(LONGEST)
-        .collect();
-    if text.chars().nth(LONGEST).is_some() {
-        plain.push('…');
+    let mut plain: String = printable(text).chars().take(MAX_LINE).collect();
+    if text.chars().nth(MAX_LINE).is_some() {
+        plain.push_str("...");
     }
     plain
 }
 
-fn number(length: usize, thing: &str) -> String {
-    count(u64::try_from(length).unwrap_or(u64::MAX), thing)
+fn number(length: usize, noun: &str) -> String {
+    count(u64::try_from(length).unwrap_or(u64::MAX), noun)
 }
 
 fn summary(cluster: &Cluster, found: &[Finding]) -> String {
     let exposed = cluster.services.values().filter(|service| service.facts.exposed).count();
-    let looked = format!(
+    let examined = format!(
         "{}, {} ({exposed} exposed), {}, {}",
         number(cluster.objects.len(), Kind::IngressSourcePreserve.as_str()),
         number(cluster.services.len(), "Service"),
@@ -79,6 +83,6 @@ fn summary(cluster: &Cluster, found: &[Finding]) -> String {
             .into_iter()
             .flatten()
             .collect();
-    let counts = if counts.is_empty() { "nothing found".to_owned() } else { counts.join(", ") };
-    format!("{counts}; looked at {looked}\n")
+    let counts = if counts.is_empty() { "no faults found".to_owned() } else { counts.join(", ") };
+    format!("{counts}; examined {examined}\n")
 }

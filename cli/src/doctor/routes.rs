@@ -1,5 +1,5 @@
-//! Who hands requests on to whom: Istio's Gateways and `VirtualService`s, and the Gateway API. Only which Services are behind which
-//! gateway; hosts, paths and weights are not looked at.
+//! The Services behind gateways: Istio's Gateways and `VirtualService`s, and the Gateway API.
+//! Hosts, paths and weights are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::selection::PodIndex;
 #[cfg(test)]
 mod tests;
 
-/// Everything that is known of it.
+/// All routes of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
     pub(crate) istio_gateways: BTreeMap<Key, IstioGateway>,
@@ -106,7 +106,7 @@ fn service_of(host: &str, namespace: &str) -> Key {
 }
 
 impl Routes {
-    /// The Services that the gateway in a pod hands requests on to.
+    /// The Services to which the gateway in a pod forwards requests.
     pub(crate) fn behind(&self, pods: &PodIndex<'_>, key: &Key, pod: &Pod) -> BTreeSet<Key> {
         let mut found = BTreeSet::new();
         let own: BTreeSet<&Key> = self
@@ -139,14 +139,15 @@ impl Routes {
         for hop in service.http.iter().chain(&service.tls).chain(&service.tcp) {
             found.extend(hop.route.iter().map(|to| service_of(&to.destination.host, &key.namespace)));
             let delegate = hop.delegate.as_ref().filter(|_| delegates).map(|named| named.key(&key.namespace));
-            // Istio follows one step.
+            // Istio follows one delegation.
             if let Some((key, service)) = delegate.and_then(|key| self.virtual_services.get_key_value(&key)) {
                 self.destinations(key, service, false, found);
             }
         }
     }
 
-    /// Whether a pod is the proxy of a Gateway: Istio has made it for that, or the Gateway names a Service of it.
+    /// Whether a pod is the proxy of a Gateway: Istio deployed it for that, or the Gateway names
+    /// one of its Services.
     fn is_served_by(&self, pods: &PodIndex<'_>, gateway: &Key, key: &Key, pod: &Pod) -> bool {
         let made = gateway.namespace == key.namespace && pod.labels.get(GATEWAY_LABEL) == Some(&gateway.name);
         let addresses = self.gateways.get(gateway).into_iter().flat_map(|gateway| &gateway.addresses);

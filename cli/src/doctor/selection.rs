@@ -1,4 +1,4 @@
-//! Which pods a Service leads to, without comparing every Service with every pod.
+//! The pods behind a Service, found by an index instead of comparing all Services with all pods.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -32,7 +32,8 @@ impl<'a> PodIndex<'a> {
         index
     }
 
-    /// The pods that a Service leads to: those that it selects, or, without a selector, those whose addresses its endpoints have.
+    /// The pods behind a Service: those that it selects, or, without a selector, those that have
+    /// the addresses of its endpoints.
     pub(crate) fn of(&self, service: &Key) -> Vec<Found<'a>> {
         let Some((service, facts)) = self.cluster.services.get_key_value(service) else { return Vec::new() };
         let namespace = service.namespace.as_str();
@@ -45,7 +46,7 @@ impl<'a> PodIndex<'a> {
         let lists = selector
             .iter()
             .map(|(label, value)| self.by_label.get(&(namespace, label.as_str(), value.as_str())));
-        // The label that fewest pods have; a label that none has leaves none.
+        // The label that the fewest pods have.
         let shortest = lists.map(|list| list.map_or(&[][..], Vec::as_slice)).min_by_key(|list| list.len());
         let candidates = shortest.unwrap_or_default().iter().copied();
         candidates.filter(|(_, pod)| pod.has(selector)).collect()

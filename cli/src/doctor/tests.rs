@@ -5,6 +5,7 @@ mod faults;
 mod large;
 mod lists;
 mod untouched;
+mod webhook;
 mod world;
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The objects of a file: YAML or JSON, one document or several. What is wrong is told with its place.
+//! The objects of a file: YAML or JSON, one document or several. Errors name the place.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::error::CommandError;
 #[cfg(test)]
 mod tests;
 
-/// Reads them; `-` is the standard input.
+/// Reads the objects; `-` is standard input.
 pub(crate) fn read(path: &Path) -> Result<Vec<IngressSourcePreserve>, CommandError> {
     let failed = |source| CommandError::File { path: path.to_owned(), source };
     if path == Path::new("-") {
@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<IngressSourcePreserve>, CommandErr
 fn parse(file: &str, text: &str) -> Result<Vec<IngressSourcePreserve>, CommandError> {
     let error = |place: String, problem: String| CommandError::Document { place, problem };
     let mut objects: Vec<IngressSourcePreserve> = Vec::new();
-    // Read twice: what a value has lost is where in the text it was, which errors tell.
+    // Each document is parsed twice: only the typed pass knows lines and columns for its errors.
     let documents = serde_yaml::Deserializer::from_str(text).zip(serde_yaml::Deserializer::from_str(text));
     for (number, (first, second)) in documents.enumerate() {
         let place = format!("{file}, document {}", number + 1);
@@ -47,10 +47,7 @@ fn parse(file: &str, text: &str) -> Result<Vec<IngressSourcePreserve>, CommandEr
             ));
         }
         if objects.iter().any(|before| before.metadata.name == object.metadata.name) {
-            return Err(error(
-                place,
-                "this name was there before: an object can be in the file once".to_owned(),
-            ));
+            return Err(error(place, "the file already has an object of this name".to_owned()));
         }
         objects.push(object);
     }
@@ -68,16 +65,18 @@ fn check(value: &Value) -> Result<String, String> {
     let (wanted, of_kind) = (IngressSourcePreserve::api_version(&()), IngressSourcePreserve::kind(&()));
     if kind != of_kind || version != wanted {
         let what = match (kind.as_str(), name.as_str()) {
-            ("", _) => "something without a kind".to_owned(),
+            ("", _) => "an object without a kind".to_owned(),
             (kind, "") => format!("a {kind} ({version})"),
             (kind, name) => format!("{kind} {name} ({version})"),
         };
-        return Err(format!("this is {what}; only {of_kind} of {wanted} can be planned: leave it out"));
+        return Err(format!(
+            "this is {what}; plan accepts only {of_kind} of {wanted}: remove it from the file"
+        ));
     }
-    if name.is_empty() { Err("metadata.name: it has no name".to_owned()) } else { Ok(name) }
+    if name.is_empty() { Err("metadata.name is missing".to_owned()) } else { Ok(name) }
 }
 
-/// The first field that was given and has been lost, which the API server would refuse.
+/// The first field that the types do not know, which the API server would refuse.
 fn unknown(given: &Value, understood: &Value, path: &str) -> Option<String> {
     match (given, understood) {
         (Value::Object(given), Value::Object(understood)) => given.iter().find_map(|(key, value)| {
@@ -98,7 +97,7 @@ fn unknown(given: &Value, understood: &Value, path: &str) -> Option<String> {
     }
 }
 
-/// An empty list is left out when it is written.
+/// Null and empty lists are left out when an object is serialized.
 fn says_nothing(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }

@@ -1,4 +1,4 @@
-//! The image that the installed operator gives its agents: from its Deployment, else from agents that are there.
+//! The agents' image: from the operator's Deployment, else from existing agents.
 
 use isp_api::names::{AGENT_NAME, OPERATOR_FIELD_MANAGER};
 use isp_plan::Cluster;
@@ -7,12 +7,12 @@ use kube::Api;
 
 use crate::connection::Connection;
 
-/// What is planned with where no operator is installed and no image was named.
+/// Used if no operator is installed and no image was named.
 const ANY: &str = "proxy-agent";
 
 pub(super) async fn find(connection: &Connection, namespace: &str, cluster: &Cluster) -> String {
     let api: Api<Deployment> = Api::namespaced(connection.client.clone(), namespace);
-    // Who may not read it can still plan: which image it is matters little.
+    // Without the right to read it, the plan is still useful: only the image differs.
     let operator = api.get_opt(OPERATOR_FIELD_MANAGER).await.ok().flatten();
     operator.as_ref().and_then(of_operator).or_else(|| of_agents(cluster)).unwrap_or_else(|| ANY.to_owned())
 }

@@ -1,20 +1,22 @@
-//! The objects of the cluster with those of the file put in, as applying the file would.
+//! The objects of the cluster after the file is applied.
 
 use std::collections::BTreeMap;
 
 use isp_api::IngressSourcePreserve;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
 
-/// What applying the file does to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The effect of applying the file on an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Change {
     Created,
     Changed,
     Unchanged,
 }
 
-/// All objects by name, and what becomes of those of the file.
+/// All objects by name, and the change to each object of the file.
 pub(super) fn merge(
     mut objects: BTreeMap<String, IngressSourcePreserve>,
     wanted: Vec<IngressSourcePreserve>,

@@ -1,4 +1,4 @@
-//! The facts about a cluster at one time: what the operator watches, read once, and only as far as a plan looks at it.
+//! A snapshot of the facts that the operator watches, as far as a plan uses them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::read;
 
-/// The objects there are, by name.
+/// The existing objects by name.
 pub(super) async fn objects(
     connection: &Connection,
 ) -> Result<BTreeMap<String, IngressSourcePreserve>, CommandError> {
@@ -76,7 +76,7 @@ where
     Api::all(connection.client.clone())
 }
 
-/// Those of namespaces that an object mentions, or that have a Service that was changed.
+/// Endpoints in namespaces that an object names, or that have a Service that the operator change
 async fn endpoints(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     let targets = cluster.objects.values().flat_map(|object| &object.spec.services);
     let changed = cluster.services.iter().filter(|(_, service)| service.record.is_some());
@@ -96,7 +96,7 @@ async fn endpoints(connection: &Connection, cluster: &mut Cluster) -> Result<(),
     Ok(())
 }
 
-/// Pods of agents and of kube-proxies, and what the kube-proxies are configured by.
+/// Pods of agents and kube-proxies, and the configuration of the kube-proxies.
 async fn pods(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     let take = |pods: &mut BTreeMap<_, _>, pod: &Pod, of: Option<&Key>| {
         let facts = observe::pod(pod);
@@ -115,7 +115,7 @@ async fn pods(connection: &Connection, cluster: &mut Cluster) -> Result<(), Comm
             let map = maps.get_opt(name).await;
             let map =
                 map.map_err(|error| connection.problem("get", &read::resource::<ConfigMap>(), error))?;
-            // One that is not there counts as empty, as it does for the operator.
+            // A missing ConfigMap counts as empty, as for the operator.
             let files = map.as_ref().map(observe::configuration).unwrap_or_default();
             cluster.configurations.insert(Key::new(&*key.namespace, &**name), files);
         }
@@ -123,7 +123,7 @@ async fn pods(connection: &Connection, cluster: &mut Cluster) -> Result<(), Comm
     Ok(())
 }
 
-/// What the decision on new pods rests on.
+/// The facts for the admission of new pods.
 async fn admission(connection: &Connection) -> Result<Admission, CommandError> {
     let mut found = Admission::default();
     let published = named(OBJECT_WEBHOOK_CONFIGURATION);
@@ -137,7 +137,7 @@ async fn admission(connection: &Connection) -> Result<Admission, CommandError> {
     Ok(found)
 }
 
-/// The objects that the operator writes whole.
+/// The objects that the operator owns as a whole.
 async fn own(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     for kind in OwnKind::ALL {
         let lists = match kind.found() {

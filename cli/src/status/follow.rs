@@ -1,4 +1,5 @@
-//! Objects and reports as they change. The watches never give up; what goes wrong is said once until it works again.
+//! Objects and reports as they change. The watches never give up; a failure is reported once until
+//! they work again.
 
 use std::time::Duration;
 
@@ -13,21 +14,21 @@ use tokio::time::sleep;
 
 use crate::connection::WATCH_SECONDS;
 
-/// Changes come in groups: a wave of agents, a step of the operator.
-const MOMENT: Duration = Duration::from_millis(300);
+/// Changes come in groups, such as a wave of agents, so more are awaited for this long.
+const GROUPING: Duration = Duration::from_millis(300);
 
-enum News {
+enum Update {
     Object(Box<Event<IngressSourcePreserve>>),
     Report(Box<Event<IngressSourceNode>>),
-    Trouble(watcher::Error),
+    Failure(watcher::Error),
 }
 
-/// See the module.
+/// Watches of objects and of reports.
 pub(super) struct Following {
-    news: BoxStream<'static, News>,
+    updates: BoxStream<'static, Update>,
     objects: Collected<IngressSourcePreserve>,
     reports: Collected<IngressSourceNode>,
-    in_trouble: bool,
+    failing: bool,
 }
 
 impl Following {
@@ -36,49 +37,55 @@ impl Following {
         let chosen = name.map_or_else(config, |name| config().fields(&format!("metadata.name={name}")));
         let objects = watch(Api::all(client.clone()), chosen).default_backoff();
         let objects =
-            objects.map(|event| event.map_or_else(News::Trouble, |event| News::Object(Box::new(event))));
+            objects.map(|event| event.map_or_else(Update::Failure, |event| Update::Object(Box::new(event))));
         let reports = watch(Api::all(client.clone()), config()).default_backoff();
         let reports =
-            reports.map(|event| event.map_or_else(News::Trouble, |event| News::Report(Box::new(event))));
+            reports.map(|event| event.map_or_else(Update::Failure, |event| Update::Report(Box::new(event))));
         Self {
-            news: stream::select(objects, reports).boxed(),
+            updates: stream::select(objects, reports).boxed(),
             objects: Collected::default(),
             reports: Collected::default(),
-            in_trouble: false,
+            failing: false,
         }
     }
 
-    /// Waits for a change, and a moment for more to come. What is known then.
-    pub(super) async fn change(&mut self) -> (Vec<IngressSourcePreserve>, Vec<IngressSourceNode>) {
+    /// Waits for a change, and shortly for more. Nothing is lost if the wait is cancelled.
+    pub(super) async fn change(&mut self) {
         loop {
-            let Some(news) = self.news.next().await else {
+            let Some(update) = self.updates.next().await else {
                 // Watches have no end.
                 return std::future::pending().await;
             };
-            self.take(news);
-            sleep(MOMENT).await;
-            while let Some(Some(news)) = self.news.next().now_or_never() {
-                self.take(news);
+            self.take(update);
+            sleep(GROUPING).await;
+            while let Some(Some(update)) = self.updates.next().now_or_never() {
+                self.take(update);
             }
-            if let (Some(objects), Some(reports)) = (self.objects.complete(), self.reports.complete()) {
-                return (objects.values().cloned().collect(), reports.values().cloned().collect());
+            if self.objects.complete().is_some() && self.reports.complete().is_some() {
+                return;
             }
         }
     }
 
-    fn take(&mut self, news: News) {
-        match news {
-            News::Object(event) => drop(self.objects.fold(*event, |object| object)),
-            News::Report(event) => drop(self.reports.fold(*event, |report| report)),
-            // It fell behind, and everything is read anew.
-            News::Trouble(watcher::Error::WatchError(status)) if status.code == 410 => return,
-            News::Trouble(error) => {
-                if !std::mem::replace(&mut self.in_trouble, true) {
-                    eprintln!("warning: the watch failed: {}; it is tried again", chain(&error));
+    /// The present objects and reports. None: they have not been read yet.
+    pub(super) fn known(&self) -> Option<(Vec<IngressSourcePreserve>, Vec<IngressSourceNode>)> {
+        let (objects, reports) = (self.objects.complete()?, self.reports.complete()?);
+        Some((objects.values().cloned().collect(), reports.values().cloned().collect()))
+    }
+
+    fn take(&mut self, update: Update) {
+        match update {
+            Update::Object(event) => drop(self.objects.fold(*event, |object| object)),
+            Update::Report(event) => drop(self.reports.fold(*event, |report| report)),
+            // The watch fell behind; the watcher lists again.
+            Update::Failure(watcher::Error::WatchError(status)) if status.code == 410 => return,
+            Update::Failure(error) => {
+                if !std::mem::replace(&mut self.failing, true) {
+                    eprintln!("warning: the watch failed: {}; trying again", chain(&error));
                 }
                 return;
             }
         }
-        self.in_trouble = false;
+        self.failing = false;
     }
 }

@@ -52,6 +52,9 @@ fn objects() -> Vec<Value> {
         node("work-1", json!({})),
         node("work-2", json!({})),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}}),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}),
+        // Stands for an operator that runs: it will be renewed in the future.
+        lease(SYSTEM, "2099-01-01T00:00:00.000000Z"),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "web"}}),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader", "namespace": "web"}}),
         json!({
@@ -79,6 +82,18 @@ fn objects() -> Vec<Value> {
     cluster.into_iter().chain(services).collect()
 }
 
+/// Where the operator is installed.
+pub(crate) const SYSTEM: &str = "sourcepreserve-system";
+
+/// The operator's Lease, last renewed at this time.
+pub(crate) fn lease(namespace: &str, renewed: &str) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "sourcepreserve-operator", "namespace": namespace},
+        "spec": {"holderIdentity": "operator-1", "leaseDurationSeconds": 15, "renewTime": renewed},
+    })
+}
+
 fn service(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "web"},
@@ -98,8 +113,8 @@ fn slice(service: &str, node: &str) -> Value {
     })
 }
 
-/// What an object of these tests asks for, as YAML. There is no such Service, so nothing would be done for it: plans of other tests
-/// stay what they are.
+/// What an object of these tests asks for, as YAML. There is no such Service, so nothing would be
+/// done for it: plans of other tests stay what they are.
 pub(crate) const SPEC: &str = "{ingressNodes: {selector: {matchLabels: {node-role.kubernetes.io/ingress: ''}}}, \
                                services: [{namespace: web, name: absent}]}";
 
@@ -112,7 +127,7 @@ pub(crate) fn typed(block: &Block) -> Vec<String> {
 
 pub(crate) fn command<S: AsRef<OsStr>>(kubeconfig: &Path, arguments: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
-    command.args(arguments).env("KUBECONFIG", kubeconfig);
+    command.args(arguments).env("KUBECONFIG", kubeconfig).env("LC_ALL", "C.UTF-8");
     command
 }
 

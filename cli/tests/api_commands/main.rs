@@ -12,7 +12,9 @@ use std::time::Duration;
 use isp_lab::{ControlPlane, docs};
 use serde_json::{Value, json};
 
-use self::cluster::{Ended, SPEC, apply, cluster, command, end, ended, file, kubectl, set_status, typed};
+use self::cluster::{
+    Ended, SPEC, SYSTEM, apply, cluster, command, end, ended, file, kubectl, lease, set_status, typed,
+};
 
 const MANUAL: &str = "docs/kubectl-isp.md";
 
@@ -66,22 +68,28 @@ async fn status_tells_what_was_written_and_ends_with_how_it_is() {
 
     let told = end(command(&config, &typed(&on_its_way))).await;
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
+    let (table, block) = told.stdout.split_once("\n\n").unwrap();
+    let [header, row] = table.lines().collect::<Vec<_>>()[..] else { panic!("{table}") };
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(
-        told.stdout,
-        "\
-web: Ready, all is well
-  steps      1 of 5 done: Checked; left: AgentsReady, Labelled, Acknowledged, LocalPolicySet
-  services   web/frontend  Preserved, 192.0.2.10, 1 endpoint on ingress nodes
-  nodes      pool default: 2 nodes, 2 handed over, 2 ready
+        words(header),
+        ["NAME", "PHASE", "READY", "CHECKED", "AGENTS", "LABELS", "ACKS", "LOCAL", "AGE"]
+    );
+    assert_eq!(words(row)[..8], ["web", "Ready", "✔", "✔", "-", "-", "-", "-"], "{row}");
+    let (heading, rest) = block.split_once('\n').unwrap();
+    assert!(heading.starts_with("web: Ready for ") && heading.ends_with(", all is well"), "{heading}");
+    assert_eq!(
+        rest,
+        "  services   web/frontend  Preserved, 192.0.2.10, 1 endpoint on ingress nodes
+  nodes      pool default: 2 nodes, 2 have an agent, 2 ready
 "
     );
 
     let told = end(command(&config, &["status"])).await;
     assert_eq!(told.code, Some(2), "one of them is not ready: {told:?}");
-    assert!(
-        told.stdout
-            .contains("status-new: Unknown\n  waits for  the operator, which has not looked at it yet\n")
-    );
+    assert!(told.stdout.contains(
+        "status-new: Unknown\n  waiting    the operator has not observed the object yet (created "
+    ));
 
     let told = end(command(&config, &["status", "web", "-o", "json"])).await;
     let list: Value = serde_json::from_str(&told.stdout).unwrap();
@@ -101,17 +109,105 @@ web: Ready, all is well
     let told = end(command(&config, &typed(&in_trouble))).await;
     assert_eq!(told.code, Some(2), "{told:?}");
     assert!(
-        told.stdout.starts_with("web: Degraded\n") && told.stdout.contains("an agent is missing"),
+        told.stdout.contains("\n\nweb: Degraded\n") && told.stdout.contains("an agent is missing"),
         "{told:?}"
     );
 
     let told = end(command(&config, &["status", "nobody"])).await;
     assert_eq!(told.code, Some(1));
     assert!(
-        told.stderr.contains("there is no IngressSourcePreserve \"nobody\"; there are: "),
+        told.stderr.contains("there is no IngressSourcePreserve \"nobody\"; this cluster has: "),
         "{}",
         told.stderr
     );
+}
+
+#[tokio::test]
+async fn an_object_is_not_ready_while_no_operator_runs() {
+    let (control_plane, _) = cluster().await;
+    let config = control_plane.kubeconfig();
+    apply(control_plane, &object("orphan")).await;
+    set_status(control_plane, "isp", "orphan", &ready(&json!([]))).await;
+    assert_eq!(end(command(&config, &["status", "orphan"])).await.code, Some(0));
+
+    let nowhere = ["status", "orphan", "--operator-namespace", "web"];
+    let told = end(command(&config, &nowhere)).await;
+    assert_eq!(told.code, Some(2), "{told:?}");
+    assert!(told.stdout.starts_with("operator: not running: namespace web has no Lease "), "{told:?}");
+    assert!(told.stdout.contains("\norphan: Unknown, was Ready when the operator last ran\n"), "{told:?}");
+
+    kubectl(control_plane, &["create", "namespace", "abandoned"]).await;
+    apply(control_plane, &lease("abandoned", "2026-01-01T00:00:00.000000Z")).await;
+    let abandoned = ["status", "orphan", "-o", "json", "--operator-namespace", "abandoned"];
+    let told = end(command(&config, &abandoned)).await;
+    assert_eq!(told.code, Some(2), "{told:?}");
+    let begin = "warning: operator: not running: Lease abandoned/sourcepreserve-operator was last renewed ";
+    assert!(told.stderr.starts_with(begin), "{told:?}");
+    let list: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(list["items"][0]["metadata"]["name"], "orphan");
+}
+
+#[tokio::test]
+async fn an_operator_whose_clock_is_wrong_is_known_by_the_lease_that_it_renews() {
+    let (control_plane, _) = cluster().await;
+    let config = control_plane.kubeconfig();
+    apply(control_plane, &object("skewed")).await;
+    set_status(control_plane, "isp", "skewed", &ready(&json!([]))).await;
+    kubectl(control_plane, &["create", "namespace", "skewed"]).await;
+    apply(control_plane, &lease("skewed", "2026-01-01T00:00:00.000000Z")).await;
+    let renewed = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        apply(control_plane, &lease("skewed", "2026-01-01T00:00:03.000000Z")).await;
+    };
+    let status = ["status", "skewed", "--operator-namespace", "skewed"];
+    let (told, ()) = tokio::join!(end(command(&config, &status)), renewed);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stdout.starts_with("NAME "), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_long_list_is_read_page_by_page() {
+    let ((control_plane, _), directory) = (cluster().await, tempfile::tempdir().unwrap());
+    // More than one page.
+    let objects: Vec<Value> = (0..120).map(|number| object(&format!("many-{number:03}"))).collect();
+    apply(control_plane, &json!({"apiVersion": "v1", "kind": "List", "items": objects})).await;
+    let path = reader_of_objects(control_plane, "pager", &directory).await;
+    let told = end(command(&path, &["status", "-o", "json"])).await;
+    let list: Value = serde_json::from_str(&told.stdout).unwrap();
+    let names = list["items"].as_array().unwrap().iter().filter_map(|item| item["metadata"]["name"].as_str());
+    assert_eq!(names.filter(|name| name.starts_with("many-")).count(), 120);
+    let requests = control_plane.audit().unwrap();
+    let pages = requests.iter().filter(|request| {
+        request.user == "system:serviceaccount:sourcepreserve-system:pager"
+            && (request.verb.as_str(), request.resource.as_str()) == ("list", "ingresssourcepreserves")
+    });
+    assert!(pages.count() > 1, "one request has all");
+}
+
+/// A kubeconfig of an account that may list objects and reports, and nothing else. The audit log
+/// has the requests of accounts in this namespace.
+async fn reader_of_objects(
+    control_plane: &ControlPlane,
+    name: &str,
+    directory: &tempfile::TempDir,
+) -> PathBuf {
+    let rbac = "rbac.authorization.k8s.io";
+    let resources = ["ingresssourcepreserves", "ingresssourcenodes"];
+    for object in [
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": SYSTEM}}),
+        json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [{"apiGroups": ["sourcepreserve.io"], "resources": resources, "verbs": ["list"]}],
+        }),
+        json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM}],
+        }),
+    ] {
+        apply(control_plane, &object).await;
+    }
+    account(control_plane, SYSTEM, name, directory).await
 }
 
 #[tokio::test]
@@ -138,25 +234,27 @@ async fn a_plan_is_told_step_by_step_and_nothing_is_written() {
         told.stdout,
         "\
 a-plan would be created
-  1  hold-object a-plan
-  2  apply-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent
-     bind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent
-     apply-agent-policy sourcepreserve-agent-own-node
-     bind-agent-policy sourcepreserve-agent-own-node
-  3  apply-pool kube-system/proxy-agent-default: image agent:1
-     apply-images kube-system/proxy-agent-images-default: image agent:1
-     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
-  4  pull-images work-1
-  5  hand-over-node work-1: to the agent of pool default
-  6  handed-over-node work-1
-  7  pull-images work-2
-  8  hand-over-node work-2: to the agent of pool default
-  9  handed-over-node work-2
-     delete-images kube-system/proxy-agent-images-default
- 10  label-service web/frontend: sourcepreserve.io/preserve=a-plan
- 11  localise-service web/frontend: externalTrafficPolicy Cluster -> Local, its load balancer must follow healthCheckNodePort
+  1  add finalizer sourcepreserve.io/restore to IngressSourcePreserve a-plan
+  2  create ServiceAccount kube-system/proxy-agent
+     create ClusterRole sourcepreserve-proxy-agent
+     create ClusterRoleBindings sourcepreserve-node-proxier, sourcepreserve-proxy-agent
+     create ValidatingAdmissionPolicy sourcepreserve-agent-own-node
+     create ValidatingAdmissionPolicyBinding sourcepreserve-agent-own-node
+  3  create DaemonSet kube-system/proxy-agent-default (image agent:1)
+     create DaemonSet kube-system/proxy-agent-images-default (pulls image agent:1)
+     add node affinity to DaemonSet kube-system/kube-proxy: sourcepreserve.io/agent-pool DoesNotExist
+  4  pull the agent's images on node work-1
+  5  move node work-1 to the agent of pool default
+  6  wait until the agent serves node work-1, then record that the move is complete
+  7  pull the agent's images on node work-2
+  8  move node work-2 to the agent of pool default
+  9  wait until the agent serves node work-2, then record that the move is complete
+     delete DaemonSet kube-system/proxy-agent-images-default
+ 10  set label sourcepreserve.io/preserve=a-plan on Service web/frontend
+ 11  set externalTrafficPolicy=Local on Service web/frontend (was Cluster); its load balancer must follow healthCheckNodePort
+Actions with the same step number run in any order.
 a-plan becomes Ready: the client address arrives at 1 Service
-     its Services, seen from work-1, work-2: Full -> ClusterOnly
+     view of its Services on nodes work-1, work-2: Full -> ClusterOnly
 "
     );
     assert_eq!(kubectl(control_plane, &specs).await, before);
@@ -193,18 +291,19 @@ async fn a_node_is_explained() {
     apply(control_plane, &object("explained")).await;
     let [explain] = docs::commands(MANUAL, "a_node_is_explained").unwrap();
     let told = end(command(&config, &typed(&explain))).await;
-    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_eq!(told.code, Some(2), "the node has no agent: {told:?}");
     let block = "\
-  explained  ClusterOnly: it may not see the external addresses of the Services
-             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+  explained  ClusterOnly: the node does not see the external addresses of the Services
+             non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
              in pool default: its selector matches (every node)
              acknowledged: nothing, no agent reports
 ";
-    assert!(told.stdout.starts_with("work-1: the cluster's kube-proxy serves it\n"), "{}", told.stdout);
+    assert!(told.stdout.starts_with("work-1: served by the cluster's kube-proxy\n"), "{}", told.stdout);
     assert!(told.stdout.contains(block), "{}", told.stdout);
     let told = end(command(&config, &["explain-node", "edge-1"])).await;
+    assert_eq!(told.code, Some(0), "an ingress node needs no agent: {told:?}");
     assert!(
-        told.stdout.contains("  explained  Full: it may see the Services as they are\n"),
+        told.stdout.contains("  explained  Full: the node sees all addresses of the Services\n"),
         "{}",
         told.stdout
     );
@@ -214,10 +313,15 @@ async fn a_node_is_explained() {
 }
 
 /// A kubeconfig of this account.
-async fn account(control_plane: &ControlPlane, name: &str, directory: &tempfile::TempDir) -> PathBuf {
+async fn account(
+    control_plane: &ControlPlane,
+    namespace: &str,
+    name: &str,
+    directory: &tempfile::TempDir,
+) -> PathBuf {
     let admin = std::fs::read_to_string(control_plane.kubeconfig()).unwrap();
     let mut config: Value = serde_yaml::from_str(&admin).unwrap();
-    let token = kubectl(control_plane, &["create", "token", name, "-n", "web"]).await;
+    let token = kubectl(control_plane, &["create", "token", name, "-n", namespace]).await;
     config["users"][0]["user"] = json!({"token": token.trim()});
     file(directory, &config.to_string())
 }
@@ -225,7 +329,7 @@ async fn account(control_plane: &ControlPlane, name: &str, directory: &tempfile:
 #[tokio::test]
 async fn a_right_that_is_missing_is_named() {
     let ((control_plane, _), directory) = (cluster().await, tempfile::tempdir().unwrap());
-    let path = account(control_plane, "nobody", &directory).await;
+    let path = account(control_plane, "web", "nobody", &directory).await;
     let told = end(command(&path, &["status"])).await;
     assert_eq!(told.code, Some(1));
     for part in ["the right to list ingresssourcepreserves.sourcepreserve.io", "kubectl auth can-i list"] {
@@ -235,7 +339,7 @@ async fn a_right_that_is_missing_is_named() {
     let mut config: Value = serde_json::from_str(&text).unwrap();
     config["users"][0]["user"]["token"] = json!("nobody's");
     let told = end(command(&file(&directory, &config.to_string()), &["explain-node", "work-1"])).await;
-    assert!(told.stderr.contains("does not know who you are: log in again"), "{}", told.stderr);
+    assert!(told.stderr.contains("rejects your credentials: log in again"), "{}", told.stderr);
 }
 
 /// What the manual says under "Rights".
@@ -259,6 +363,10 @@ fn rights() -> Value {
         rule("apps", &["daemonsets"], &["list"]),
         rule("discovery.k8s.io", &["endpointslices"], &["list"]),
         rule("admissionregistration.k8s.io", &policies, &["list"]),
+        json!({
+            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"],
+            "resourceNames": ["sourcepreserve-operator"],
+        }),
         named("", &["serviceaccounts"], &["proxy-agent"]),
         named("rbac.authorization.k8s.io", &["clusterroles"], &agents[..1]),
         named("rbac.authorization.k8s.io", &["clusterrolebindings"], &agents),
@@ -282,18 +390,33 @@ async fn the_rights_that_the_manual_names_suffice() {
     ] {
         apply(control_plane, &object).await;
     }
-    let path = account(control_plane, "reader", &directory).await;
+    let path = account(control_plane, "web", "reader", &directory).await;
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/samples/istio-gateway.yaml");
     for (arguments, code) in [
         (&["status", "-o", "wide"][..], None),
-        (&["explain-node", "work-1"], Some(0)),
+        (&["explain-node", "edge-1"], Some(0)),
         (&["plan", "-f", sample], Some(2)),
     ] {
         let told = end(command(&path, arguments)).await;
         assert_eq!(told.stderr, "", "{arguments:?}");
         assert_ne!(told.code, Some(1), "{arguments:?}");
+        assert!(!told.stdout.contains("the right to"), "{arguments:?}: {told:?}");
         assert!(code.is_none() || told.code == code, "{arguments:?}: {told:?}");
     }
+}
+
+#[tokio::test]
+async fn status_works_without_the_rights_to_nodes_and_the_lease_and_says_so() {
+    let ((control_plane, _), directory) = (cluster().await, tempfile::tempdir().unwrap());
+    apply(control_plane, &object("plain")).await;
+    set_status(control_plane, "isp", "plain", &ready(&json!([]))).await;
+    let path = reader_of_objects(control_plane, "viewer", &directory).await;
+    let told = end(command(&path, &["status", "plain"])).await;
+    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+    let notice = "operator: state unknown, the status below may be outdated: the right to get leases.coordination.k8s.io in \
+                  namespace sourcepreserve-system is missing\n\nNAME ";
+    assert!(told.stdout.starts_with(notice), "{told:?}");
+    assert!(told.stdout.contains("\nplain: Ready for "), "{told:?}");
 }
 
 #[tokio::test]
@@ -324,13 +447,18 @@ async fn a_watch_shows_what_changes_and_nothing_else() {
     std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let mut next =
         async || tokio::time::timeout(Duration::from_mins(1), lines.recv()).await.unwrap().unwrap();
-    assert_eq!(next().await, "istio: Unknown");
-    while next().await.starts_with("  waits for") {}
+    while next().await != "istio: Unknown" {}
+    assert!(next().await.starts_with("  waiting    the operator has not observed the object yet"));
+    assert!(next().await.starts_with("  to do      kubectl get pods"));
     // A label is nobody's news.
     kubectl(control_plane, &["label", "isp", "istio", "a=b"]).await;
     set_status(control_plane, "isp", "istio", &ready(&json!([]))).await;
     assert_eq!(next().await, "");
-    assert_eq!(next().await, "istio: Ready, all is well");
+    assert!(next().await.starts_with("NAME   PHASE  READY "));
+    assert!(next().await.starts_with("istio  Ready  ✔ "));
+    assert_eq!(next().await, "");
+    let heading = next().await;
+    assert!(heading.starts_with("istio: Ready for ") && heading.ends_with(", all is well"), "{heading}");
     child.kill().unwrap();
     child.wait().unwrap();
 }

@@ -1,4 +1,5 @@
-//! With Istio's definitions on the API server, a gateway and a policy: nobody has asked for anything, and the bypass is found.
+//! With Istio's definitions on the API server, a gateway and a policy: nobody has asked for
+//! anything, and the bypass is found.
 
 use isp_lab::ControlPlane;
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
-//! What the operator did. The API server's audit log says what was written, and when; the operator's own log says which action each
-//! write was, for the audit log has no contents. A write is decided on what the last one to its object has left, so an object's writes
-//! and its actions are in the same order.
+//! What the operator did. The API server's audit log says what was written, and when; the
+//! operator's own log says which action each write was, for the audit log has no contents. A write
+//! is decided on what the last one to its object has left, so an object's writes and its actions
+//! are in the same order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +9,7 @@ use isp_lab::Request;
 use isp_plan::action::without_revision;
 use serde_json::Value;
 
-use crate::told::Step;
+use crate::planned::Step;
 
 const OPERATOR: &str = "system:serviceaccount:sourcepreserve-system:sourcepreserve-operator";
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];

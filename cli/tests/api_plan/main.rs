@@ -1,4 +1,4 @@
-//! `kubectl isp plan` against what the operator then does: for each sample the plan is read from what is printed, the operator is
+//! `kubectl isp plan` against what the operator then does: for each sample the plan is read from its JSON output, the operator is
 //! run, and the API server's audit log has to show the same writes, in the same order.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
@@ -10,38 +10,38 @@ mod fleet;
 #[path = "../../../operator/tests/common/kube_proxy.rs"]
 mod kube_proxy;
 mod order;
+mod planned;
 mod sample;
-mod told;
 mod world;
 
 use self::order::out_of_order;
+use self::planned::{PlanOutput, Step};
 use self::sample::Sample;
-use self::told::{Step, Told};
 use self::world::World;
 
 /// Plans the sample, has the operator carry it out, and compares. What was planned.
-async fn compare(world: &World, sample: &Sample) -> Told {
+async fn compare(world: &World, sample: &Sample) -> PlanOutput {
     let before = world.state().await;
-    let told = world.plan(sample).await;
-    let operator = world.carry_out(sample, &told).await;
+    let plan = world.plan(sample).await;
+    let operator = world.carry_out(sample, &plan).await;
     let done = world.done(&operator);
 
     let name = sample.name();
-    let mut planned: Vec<&Step> = told.steps().map(|(step, _)| step).collect();
+    let mut planned: Vec<&Step> = plan.steps().map(|(step, _)| step).collect();
     let mut written: Vec<&Step> = done.iter().collect();
     planned.sort();
     written.sort();
-    assert_eq!(written, planned, "{name}: what was written, and what was planned:\n{}", told.text);
-    let wrong = out_of_order(sample, &told, &done);
-    assert!(wrong.is_empty(), "{name}: {wrong:#?}\nplanned:\n{}\nwritten: {done:#?}", told.text);
-    effects::check(world, &told).await;
+    assert_eq!(written, planned, "{name}: what was written, and what was planned:\n{}", plan.text);
+    let wrong = out_of_order(sample, &plan, &done);
+    assert!(wrong.is_empty(), "{name}: {wrong:#?}\nplanned:\n{}\nwritten: {done:#?}", plan.text);
+    effects::check(world, &plan).await;
     let again = world.plan(sample).await;
     let left: Vec<&Step> = again.steps().map(|(step, _)| step).collect();
-    assert_eq!((again.code, left), (told.code, Vec::new()), "{name}: nothing is left to do:\n{}", again.text);
+    assert_eq!((again.code, left), (plan.code, Vec::new()), "{name}: nothing is left to do:\n{}", again.text);
 
     world.put_back(sample, operator).await;
     assert_eq!(world.state().await, before, "{name}: all is put back");
-    told
+    plan
 }
 
 #[tokio::test]
@@ -51,15 +51,15 @@ async fn what_is_planned_for_a_sample_is_what_the_operator_does() {
     assert!(!samples.is_empty());
     for sample in &samples {
         world.prepare(sample).await;
-        let told = compare(&world, sample).await;
+        let plan = compare(&world, sample).await;
         assert_eq!(
-            told.code,
+            plan.code,
             Some(0),
             "{}: it was made the cluster that it needs:\n{}",
             sample.name(),
-            told.text
+            plan.text
         );
-        println!("{}: {} writes in {} moments", sample.name(), told.steps().count(), told.moments.len());
+        println!("{}: {} writes in {} moments", sample.name(), plan.steps().count(), plan.moments.len());
     }
 }
 
@@ -91,9 +91,9 @@ async fn a_sample_that_would_not_become_ready_does_not_and_for_the_same_reason()
         let sample = samples.iter().find(|sample| sample.name() == name).unwrap();
         world.prepare(sample).await;
         world.kubectl(fault).await;
-        let told = compare(&world, sample).await;
-        assert_eq!(told.code, Some(2), "{name} without what it needs:\n{}", told.text);
-        let verdicts: Vec<_> = told.verdicts.iter().map(|verdict| verdict.reason.as_deref()).collect();
-        assert_eq!(verdicts, [Some(reason)], "{name}:\n{}", told.text);
+        let plan = compare(&world, sample).await;
+        assert_eq!(plan.code, Some(2), "{name} without what it needs:\n{}", plan.text);
+        let verdicts: Vec<_> = plan.verdicts.iter().map(|verdict| verdict.reason.as_deref()).collect();
+        assert_eq!(verdicts, [Some(reason)], "{name}:\n{}", plan.text);
     }
 }

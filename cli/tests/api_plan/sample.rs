@@ -1,4 +1,5 @@
-//! The samples, and the cluster that each was written for: nodes and Services that its selectors and names ask for, and others.
+//! The samples, and the cluster that each was written for: nodes and Services that its selectors
+//! and names ask for, and others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 const EDGES: [&str; 2] = ["edge-1", "edge-2"];
-/// As many as a plan names one by one, and more than it tells wave by wave.
+/// Enough for several waves.
 const WORKERS: [&str; 4] = ["work-1", "work-2", "work-3", "work-4"];
 
 type Labels = BTreeMap<String, String>;
@@ -71,7 +72,8 @@ impl Sample {
         objects.filter_map(|(_, object)| object.metadata.name.as_deref()).collect()
     }
 
-    /// Everything that is in the cluster before it. Applied after that of another sample it also takes away labels.
+    /// Everything that is in the cluster before it. Applied after that of another sample it also
+    /// takes away labels.
     pub(crate) fn cluster(&self) -> Value {
         let mut namespaces: BTreeMap<String, Labels> = BTreeMap::new();
         let mut items = self.nodes();

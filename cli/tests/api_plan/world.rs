@@ -1,4 +1,5 @@
-//! A control plane with the project installed, nodes that are only objects, and the operator as a process.
+//! A control plane with the project installed, nodes that are only objects, and the operator as a
+//! process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +15,8 @@ use serde_json::{Value, json};
 use crate::done::{steps, writes};
 use crate::fleet::stand_in;
 use crate::kube_proxy;
+use crate::planned::{PlanOutput, Step};
 use crate::sample::Sample;
-use crate::told::{Step, Told};
 
 const SYSTEM: &str = "sourcepreserve-system";
 /// Everything may take this long on a busy machine.
@@ -39,7 +40,8 @@ pub(crate) struct Operator {
 }
 
 impl World {
-    /// Installs everything as a user would. Pods of DaemonSets run and agents acknowledge from now on.
+    /// Installs everything as a user would. Pods of DaemonSets run and agents acknowledge from now
+    /// on.
     pub(crate) async fn start() -> Self {
         let (control_plane, directory) = (ControlPlane::start().await.unwrap(), tempfile::tempdir().unwrap());
         let kubeconfig = directory.path().join("kubeconfig");
@@ -85,24 +87,28 @@ impl World {
             .await;
     }
 
-    pub(crate) async fn plan(&self, sample: &Sample) -> Told {
+    pub(crate) async fn plan(&self, sample: &Sample) -> PlanOutput {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
-        command.args(["plan", "-f"]).arg(&sample.path).env("KUBECONFIG", self.control_plane.kubeconfig());
+        command
+            .args(["plan", "-o", "json", "-f"])
+            .arg(&sample.path)
+            .env("KUBECONFIG", self.control_plane.kubeconfig());
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let [text, problem] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         assert_eq!(problem, "", "{}", sample.name());
-        Told::read(output.status.code(), text)
+        PlanOutput::read(output.status.code(), text)
     }
 
-    /// Applies the sample and has an operator carry it out, until it says what was told and comes to rest. The operator starts once
-    /// all of the file is applied: as the plan, it sees the file as a whole.
-    pub(crate) async fn carry_out(&self, sample: &Sample, told: &Told) -> Operator {
+    /// Applies the sample and has an operator carry it out, until it says what was told and comes
+    /// to rest. The operator starts once all of the file is applied: as the plan, it sees the file
+    /// as a whole.
+    pub(crate) async fn carry_out(&self, sample: &Sample, plan: &PlanOutput) -> Operator {
         self.kubectl(&["apply", "-f", sample.path.to_str().unwrap()]).await;
         let since = self.control_plane.audit().unwrap().len();
         let operator = Operator { program: self.start_operator(), since };
         let objects: Api<IngressSourcePreserve> = Api::all(self.control_plane.client().unwrap());
-        assert!(!told.verdicts.is_empty(), "{}", told.text);
-        for verdict in &told.verdicts {
+        assert!(!plan.verdicts.is_empty(), "{}", plan.text);
+        for verdict in &plan.verdicts {
             let what =
                 format!("{} of {} says, as planned: {}", verdict.object, sample.name(), verdict.message);
             until(DEADLINE, &what, async || {
@@ -171,7 +177,8 @@ impl World {
         serde_json::from_str(&found).unwrap()
     }
 
-    /// The DaemonSet of a pool's agents, by the name that a plan gives it: without its revision. There is one.
+    /// The DaemonSet of a pool's agents, by the name that a plan gives it: without its revision.
+    /// There is one.
     pub(crate) async fn agents(&self, object: &str) -> Value {
         let (namespace, name) = object.split_once('/').unwrap();
         let pool = name.strip_prefix("proxy-agent-").unwrap();

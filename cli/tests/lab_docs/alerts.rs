@@ -1,4 +1,5 @@
-//! docs/monitoring/alerts.yaml, as Prometheus' own tool judges it: which course of the metrics raises which alert, and when.
+//! docs/monitoring/alerts.yaml, as Prometheus' own tool judges it: which course of the metrics
+//! raises which alert, and when.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -149,7 +150,8 @@ const CASES: [Case; 14] = [
 ];
 
 impl Case {
-    /// As promtool reads it. Several replicas tell the same, and nobody is to be called twice, nor by another alert.
+    /// As promtool reads it. Several replicas tell the same, and nobody is to be called twice, nor
+    /// by another alert.
     fn test(&self) -> Value {
         let told = HEALTHY.iter().filter(|(name, _)| self.series.iter().all(|(own, _)| own != name));
         let series: Vec<Value> = told

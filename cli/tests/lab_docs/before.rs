@@ -52,7 +52,8 @@ async fn get<const N: usize>(lab: &Lab, what: [&str; N]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What somebody has said about an object, without what is counted. How often its template was changed a DaemonSet counts in an annotation.
+/// What somebody has said about an object, without what is counted. How often its template was
+/// changed a DaemonSet counts in an annotation.
 fn declared(object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut annotations = metadata["annotations"].clone();

@@ -1,6 +1,8 @@
-//! The commands of the docs on a real cluster with a real mesh, as they stand and in their order, and whether what the pages promise is so.
+//! The commands of the docs on a real cluster with a real mesh, as they stand and in their order,
+//! and whether what the pages promise is so.
 //!
-//! README's own commands start the cluster and end it. Everything between them is done on that one, page after page.
+//! README's own commands start the cluster and end it. Everything between them is done on that one,
+//! page after page.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

@@ -1,5 +1,5 @@
-//! docs/operations.md on monitoring: a real Prometheus on a node, which finds the programs as the page says, with the alerts and the
-//! questions of the dashboard.
+//! docs/operations.md on monitoring: a real Prometheus on a node, which finds the programs as the
+//! page says, with the alerts and the questions of the dashboard.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -23,7 +23,10 @@ pub(crate) async fn holds(world: &World, page: [Block; 10], yaml: &[String], [du
     let [object, fragment] = yaml else { panic!("{yaml:?}") };
     world.terminal.save("istio.yaml", object).unwrap();
     let told = world.run(&plan).await;
-    assert!(told.contains("istio becomes Ready") && told.contains("localise-service"), "{told}");
+    assert!(
+        told.contains("istio becomes Ready") && told.contains("set externalTrafficPolicy=Local on Service "),
+        "{told}"
+    );
     before.expect_again(&world.lab).await;
 
     world.run(&apply).await;
@@ -40,7 +43,7 @@ pub(crate) async fn holds(world: &World, page: [Block; 10], yaml: &[String], [du
     let told = world.run(&dump).await;
     // That there is no policy, a dump does not tell from its being left out.
     let note = told.starts_with("note ISP901  Kind AuthorizationPolicy");
-    assert!(note && told.contains("\n1 note; looked at 1 IngressSourcePreserve"), "{told}");
+    assert!(note && told.contains("\n1 note; examined 1 IngressSourcePreserve"), "{told}");
     let told: Value = serde_json::from_str(&world.run(&counted).await).unwrap();
     let shown: Value = serde_json::from_str(&counted.printed()).unwrap();
     let fields = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();

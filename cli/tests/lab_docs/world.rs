@@ -15,7 +15,8 @@ const EXTERNAL: &str = "192.0.2.10";
 /// What is meant to take seconds may take this long on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// The client outside, and a pod on a node elsewhere, with the addresses by which they leave their networks.
+/// The client outside, and a pod on a node elsewhere, with the addresses by which they leave their
+/// networks.
 pub(crate) const CLIENT: (Place, &str) = (Place::Client, "198.51.100.10");
 pub(crate) fn pod_elsewhere() -> (Place, &'static str) {
     (Place::Pod("default".to_owned(), "asking".to_owned()), "10.90.0.12")
@@ -101,8 +102,8 @@ impl World {
         self.lab.kubectl(wait).await.unwrap();
     }
 
-    /// Asks from a place until a block, which shows the log of the gateway, shows this address for it: rules and proxies follow within
-    /// seconds, and so does the log.
+    /// Asks from a place until a block, which shows the log of the gateway, shows this address for
+    /// it: rules and proxies follow within seconds, and so does the log.
     pub(crate) async fn expect_logged(&self, place: &Place, log: &Block, address: &str) {
         let began = Instant::now();
         loop {

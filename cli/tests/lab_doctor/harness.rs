@@ -1,4 +1,5 @@
-//! A cluster of three nodes with Istio, an application behind its gateway with policies that go by addresses, and this project on it.
+//! A cluster of three nodes with Istio, an application behind its gateway with policies that go by
+//! addresses, and this project on it.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +17,8 @@ pub(crate) async fn doctor(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.is_empty(), "{stderr}");
-    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+    let mut examination: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (output.status.code(), examination["findings"].take())
 }
 
 pub(crate) struct Scenario {
@@ -95,7 +97,8 @@ impl Scenario {
     }
 }
 
-/// A Deployment with a sidecar, behind the gateway, which lets one network in; the sidecar keeps another one out.
+/// A Deployment with a sidecar, behind the gateway, which lets one network in; the sidecar keeps
+/// another one out.
 fn application() -> Vec<Value> {
     let labels = json!({"app": "cart"});
     let policy = |namespace: &str, spec: Value| {

@@ -1,5 +1,6 @@
 //! `doctor` on a real cluster with a real mesh: policies that fail before the project is installed, nothing wrong when all is well, and the fault
-//! when there is one; the same from a dump as from the cluster. With `ISP_DOCTOR_DUMPS=1` the dumps of `tests/doctor` are taken anew.
+//! when there is one; the same from a dump as from the cluster. With `ISP_DOCTOR_DUMPS=1` the dumps
+//! of `tests/doctor` are taken anew.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -23,8 +24,8 @@ fn codes(found: &Value) -> Vec<&str> {
     found.as_array().unwrap().iter().map(|finding| finding["code"].as_str().unwrap()).collect()
 }
 
-/// What is said about the cluster and about a dump of it, as soon as both have come to rest: agents and operator follow a change within
-/// seconds.
+/// What is said about the cluster and about a dump of it, as soon as both have come to rest: agents
+/// and operator follow a change within seconds.
 async fn expect(scenario: &Scenario, arguments: &[&str], what: &str, holds: impl Fn(&[&str]) -> bool) {
     let started = Instant::now();
     loop {

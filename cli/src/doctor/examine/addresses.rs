@@ -1,4 +1,5 @@
-//! Whether conditions on addresses get the client's, wherever they are written: each is judged on every way on which clients come to it.
+//! Whether policies that compare addresses see the client's. Each is judged on every path on which
+//! clients reach it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +15,10 @@ use crate::doctor::judgement::{
 use crate::doctor::policy::Use;
 use crate::text::cut;
 
-/// How many places a line names.
-const MOST_PLACES: usize = 3;
+/// A line names so many places.
+const MAX_PLACES: usize = 3;
 
-/// Something that decides by addresses.
+/// A policy or list that compares addresses.
 pub(super) struct Policy<'p> {
     pub(super) subject: Subject,
     pub(super) action: Action,
@@ -25,7 +26,7 @@ pub(super) struct Policy<'p> {
     pub(super) alternatives: &'p [Vec<Use>],
 }
 
-/// What becomes of it on these ways.
+/// The findings about a policy on these paths.
 pub(super) fn judged(
     scene: &Scene<'_>,
     stand_ins: &StandIns,
@@ -37,18 +38,18 @@ pub(super) fn judged(
         .iter()
         .map(|uses| uses.iter().map(|used| Judged::of(used, stand_ins)).collect())
         .collect();
-    let mut told: BTreeMap<Code, Told<'_>> = BTreeMap::new();
+    let mut verdicts: BTreeMap<Code, Evidence<'_>> = BTreeMap::new();
     for way in ways {
         for alternative in &alternatives {
             if let Some((code, wrong)) = verdict(way, policy.action, alternative) {
-                told.entry(code).or_default().add(way, &wrong);
+                verdicts.entry(code).or_default().add(way, &wrong);
             }
         }
     }
-    told.into_iter().map(|(code, told)| told.finding(scene, code, policy)).collect()
+    verdicts.into_iter().map(|(code, evidence)| evidence.finding(scene, code, policy)).collect()
 }
 
-/// A condition, and how its ranges stand to the cluster's own addresses.
+/// A condition, and whether its ranges contain the cluster's own addresses.
 struct Judged<'a> {
     used: &'a Use,
     insiders: bool,
@@ -60,7 +61,7 @@ impl<'a> Judged<'a> {
         Self { used, insiders: stand_ins.are_all_of(&used.ranges), nodes: stand_ins.held_by(&used.ranges) }
     }
 
-    /// Whether every address that clients of the Service can have is in the ranges.
+    /// Whether the ranges contain every address that a client of the Service can have.
     fn covers_everybody(&self, way: &Way<'_, '_>) -> bool {
         let families = way.facts.spec.ip_families.as_deref().unwrap_or_default();
         let covers =
@@ -78,7 +79,7 @@ impl<'a> Judged<'a> {
         } else if way.is_direct(field) && way.arrival == Arrival::Node {
             self.nodes.for_service(way.facts)
         } else {
-            // A balancer or a proxy, whose address is not known here.
+            // The address of a balancer or a proxy is not known.
             Within::None
         }
     }
@@ -90,7 +91,8 @@ struct Misled<'a> {
     seen: Seen,
 }
 
-/// What becomes of conditions that must all hold, on a way. None: they are right, or not about who comes on it.
+/// The verdict on conditions that must all hold, on one path. None: they are right, or they do not
+/// concern the clients on this path.
 fn verdict<'a>(
     way: &Way<'_, '_>,
     action: Action,
@@ -100,13 +102,13 @@ fn verdict<'a>(
     for judged in alternative {
         let Use { field, negated, ref ranges, .. } = *judged.used;
         if field == Field::Remote && way.enforcer == Enforcer::Ztunnel {
-            // Istio makes it refuse everybody rather than nobody.
+            // Istio lets it reject every client rather than admit every client.
             let refuses = matches!(action, Action::Allow | Action::Deny);
             return refuses
                 .then(|| (Code::PolicyClosed, vec![Misled { used: judged.used, seen: Seen::StandIn }]));
         }
         if ranges.is_empty() {
-            // Istio does not make a rule of it; that is said apart.
+            // Istio ignores the rule; another finding says so.
             return None;
         }
         if judged.covers_everybody(way) {
@@ -118,13 +120,13 @@ fn verdict<'a>(
         let stand_ins = judged.stand_ins(way);
         if field == Field::Peer && matches!(way.place, Place::BehindGateway(_)) {
             if judged.insiders {
-                // It is about who in the cluster hands the request over, and the gateway is one of them.
+                // It is about callers inside the cluster, and the gateway is one of them.
                 if (stand_ins == Within::All) == negated {
                     return None;
                 }
                 continue;
             }
-            // In a flat network others may call the pod itself with such an address.
+            // In a flat network, others may call the pod directly from such an address.
             unknown |= ranges.iter().any(|range| range.is_private());
         }
         let seen = seen(way.place, field, way.arrival);
@@ -143,20 +145,20 @@ fn verdict<'a>(
     Some((code, misled))
 }
 
-/// What is said about a policy, and what it follows from.
+/// The evidence for a finding about a policy, and its causes.
 #[derive(Default)]
-struct Told<'a> {
+struct Evidence<'a> {
     lines: Vec<String>,
-    /// The Services on the ways.
+    /// The Services on the paths.
     services: BTreeSet<&'a Key>,
-    /// Those of them that would have to keep the address.
+    /// Those of them that lose the source IP.
     losing: BTreeSet<&'a Key>,
     path: Vec<String>,
     whose: BTreeSet<Whose>,
     causes: BTreeSet<(Code, Subject)>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Evidence<'a> {
     fn add(&mut self, way: &Way<'_, 'a>, wrong: &[Misled<'_>]) {
         let Some(first) = wrong.first() else { return };
         self.services.insert(way.service);
@@ -168,13 +170,13 @@ impl<'a> Told<'a> {
                 self.losing.insert(way.service);
             }
             let line = format!("{} sees {whose}, {}", used.name, way.through());
-            if self.lines.len() < MOST_PLACES && !self.lines.contains(&line) {
+            if self.lines.len() < MAX_PLACES && !self.lines.contains(&line) {
                 self.lines.push(line);
             }
         }
         if self.path.is_empty() {
             self.path = way.hops(first.used.field, first.seen);
-            let blocks = cut(first.used.texts.clone(), MOST_PLACES, "").join(", ");
+            let blocks = cut(first.used.texts.clone(), MAX_PLACES, "").join(", ");
             self.path.push(format!("{} {blocks}", first.used.name));
         }
     }
@@ -198,11 +200,11 @@ impl<'a> Told<'a> {
             finding = finding.do_this(step);
         }
         if self.whose.contains(&Whose::Gateway) || self.whose.contains(&Whose::Proxy) {
-            finding = finding.do_this("use remoteIpBlocks (when: remote.ip) for clients of a gateway, and enforce it there where proxies stand before it");
+            finding = finding.do_this("use remoteIpBlocks (when: remote.ip) for clients of a gateway; behind further proxies, enforce it at the gateway");
         }
         if self.whose.contains(&Whose::Claimed) {
-            finding = finding
-                .do_this("use ipBlocks (when: source.ip) where clients reach the pod without a gateway");
+            finding =
+                finding.do_this("use ipBlocks (when: source.ip) if clients reach the pod without a gateway");
         }
         for (code, subject) in self.causes {
             finding = finding.following(code, subject);
@@ -215,7 +217,7 @@ fn reason(code: Code, action: Action) -> (&'static str, &'static str) {
     match (code, action) {
         (Code::PolicyOpen, Action::Deny) => (
             "fails open",
-            "This is a bypass. The policy never sees the client's address, so it does not match the clients that it should deny.",
+            "This is a bypass. The policy never sees the client's address, so it does not match the clients that it should reject.",
         ),
         (Code::PolicyOpen, _) => (
             "fails open",
@@ -223,15 +225,15 @@ fn reason(code: Code, action: Action) -> (&'static str, &'static str) {
         ),
         (Code::PolicyClosed, _) => (
             "fails closed",
-            "This is an outage. The policy never sees the client's address, so it refuses clients that it should let in.",
+            "This is an outage. The policy never sees the client's address, so it rejects clients that it should admit.",
         ),
         (Code::PolicyMisled, _) => (
             "is misled",
-            "The policy never sees the client's address. It lets nobody in and keeps nobody out, but it records or asks about another address.",
+            "The policy never sees the client's address. It does not admit or reject by it, but records or forwards another address.",
         ),
         _ => (
-            "may be about somebody else",
-            "The peer of a sidecar is the gateway for every request that comes through it. Only callers inside the cluster are told apart by ipBlocks there.",
+            "may concern other callers",
+            "Behind a gateway, the peer of a sidecar is the gateway for every request. There ipBlocks can only distinguish callers inside the cluster.",
         ),
     }
 }

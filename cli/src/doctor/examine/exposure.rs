@@ -1,16 +1,17 @@
-//! The exposed Services that no object names: how many of them lose the client's address. By itself that is how Kubernetes is, and not wrong.
+//! The exposed Services that no object selects: how many of them lose the source IP. By itself this
+//! is the default of Kubernetes, and no fault.
 
 use super::Scene;
 use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::judgement::Arrival;
 use crate::text::{count, cut};
 
-/// How many Services are named.
-const MOST: usize = 5;
+/// So many Services are named.
+const MAX_NAMES: usize = 5;
 
 pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     if scene.asked.is_some() {
-        // The one that is asked about has a finding of its own.
+        // The Service of `--service` has a finding of its own.
         return;
     }
     let lost: Vec<String> = scene
@@ -26,14 +27,14 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     let line = format!(
         "{number} of {} {verb} the client's source IP: {}",
         count(exposed, "exposed Service"),
-        cut(lost, MOST, "").join(", ")
+        cut(lost, MAX_NAMES, "").join(", ")
     );
     found.push(
         Finding::new(Code::AddressLost, Subject::cluster(), line)
             .because(
-                "Their externalTrafficPolicy is Cluster, or their load balancer is a proxy. That is wrong only where something decides by address. The \
-                 policies of the cluster are judged here; the allow lists and logs of applications are not known.",
+                "Their externalTrafficPolicy is Cluster, or their load balancer is a proxy. That is a fault only where something compares the address. \
+                 The policies of the cluster are judged here; allow lists and logs of applications are not visible.",
             )
-            .do_this("kubectl isp doctor --service NAMESPACE/NAME   # what bears on one of them"),
+            .do_this("kubectl isp doctor --service NAMESPACE/NAME   # all findings that affect one of them"),
     );
 }

@@ -1,4 +1,4 @@
-//! Istio's gateways behind the Services: whom they believe when it comes to the client's address.
+//! Istio's gateways behind the Services: from where they take the client's address.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::judgement::Front;
 use crate::doctor::mesh::{Mesh, Reach};
 
-/// Settings of Envoy's by which it believes a header about the client.
+/// Settings that make Envoy take the client's address from a header.
 const HEADER_SETTINGS: [&str; 6] = [
     "xff_num_trusted_hops",
     "xffNumTrustedHops",
@@ -22,7 +22,7 @@ const HEADER_SETTINGS: [&str; 6] = [
 
 pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     for (key, _, object) in scene.exposed() {
-        // Where nobody has asked for the address it is as somebody has set it up; a policy that goes wrong by it makes it graver.
+        // Without an object this is only a setting. A policy that fails by it raises the severity.
         let graded = |finding: Finding| {
             if object.is_none() && scene.asked.is_none() { finding.graded(Severity::Note) } else { finding }
         };
@@ -46,24 +46,24 @@ fn believes_headers(key: &Key, number: Option<u32>, by: &str) -> Finding {
     let whom = number.map_or("proxies before it".to_owned(), |number| format!("{number} proxies before it"));
     Finding::new(Code::TrustedProxies, Subject::new("Service", key), format!("its gateway trusts {whom} ({by})"))
         .because(
-            "The client's address is then what X-Forwarded-For says. That is right behind that many proxies for HTTP. Where clients reach the gateway \
-             directly, as they do when their address is kept, each of them writes the header himself.",
+            "The gateway takes the client's address from X-Forwarded-For. That is right behind that many HTTP proxies. Clients that reach the gateway \
+             directly, as they do when the source IP is kept, can forge the header.",
         )
         .do_this("behind a network load balancer: remove gatewayTopology.numTrustedProxies")
-        .do_this("behind a proxy for HTTP: keep it, let nobody else reach the gateway, and use remoteIpBlocks")
+        .do_this("behind an HTTP proxy: keep it, block all other access to the gateway, and use remoteIpBlocks")
 }
 
 fn expects_protocol(key: &Key, by: &str) -> Finding {
     Finding::new(Code::ProxyProtocol, Subject::new("Service", key), format!("its gateway expects the PROXY protocol ({by})"))
         .because(
-            "Whoever does not speak it is refused, and whoever does can claim any address. Clients that come past the balancer, as pods and nodes of the \
-             cluster may, do not speak it.",
+            "The gateway rejects connections without it, and believes any address that it carries. Clients that bypass the balancer, such as pods and \
+             nodes of the cluster, do not send it.",
         )
-        .do_this("behind a balancer that speaks it: keep it, and let nobody else reach the gateway")
-        .do_this("else: remove it, the address of the connection is the client's")
+        .do_this("behind a balancer that sends it: keep it, and block all other access to the gateway")
+        .do_this("else: remove it; the source IP of the connection is the client's")
 }
 
-/// What stands before a gateway, by its own settings.
+/// The kind of hop before a gateway, by the gateway's own settings.
 pub(super) fn front(cluster: &Cluster, key: &Key, pod: &Pod) -> Front {
     if proxy_protocol(cluster, key, pod).is_some() {
         Front::ProxyProtocol
@@ -85,7 +85,7 @@ fn proxy_protocol(cluster: &Cluster, key: &Key, pod: &Pod) -> Option<String> {
     set.or_else(|| filter(cluster, key, pod, &["envoy.filters.listener.proxy_protocol"]))
 }
 
-/// The patch of Envoy's configuration that mentions one of these for a pod.
+/// The `EnvoyFilter` that sets one of these for a pod.
 fn filter(cluster: &Cluster, key: &Key, pod: &Pod, words: &[&str]) -> Option<String> {
     let found = cluster.filters.iter().find(|(own, filter)| {
         let reach = Reach {

@@ -1,4 +1,5 @@
-//! The cluster's kube-proxy: whether it can be moved behind the agent, and what its settings do to addresses.
+//! The cluster's kube-proxy: whether it can run behind the agent, and whether its settings keep the
+//! source IP.
 
 use isp_api::agent::runs_kube_proxy;
 use isp_plan::Key;
@@ -26,27 +27,37 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
         return;
     };
     let edit = format!(
-        "kubectl edit configmap -n {} kube-proxy   # then restart it, it reads its settings when it starts",
+        "kubectl edit configmap -n {} kube-proxy   # then restart kube-proxy, which reads its settings at the start",
         key.namespace
     );
     mode(scene, &settings, &subject, found);
     if settings.masquerades_all() {
         found.push(
             Finding::new(Code::MasqueradeAll, subject.clone(), "masqueradeAll is on")
-                .because("Whoever calls a ClusterIP is seen as a node, pods too: policies inside the cluster that go by addresses are wrong.")
+                .because("Every caller of a ClusterIP appears as a node, pods included: policies inside the cluster that compare addresses see a node.")
                 .do_this(edit.clone()),
         );
     }
     local_detection(scene, &settings, &subject, &edit, found);
 }
 
+/// The DaemonSet whose settings were checked.
+pub(super) fn checked<'a>(scene: &Scene<'a>) -> Option<&'a Key> {
+    if !scene.is_concerned() || !scene.cluster.knows(Kind::DaemonSet) {
+        return None;
+    }
+    let (key, set) = find(scene, &mut Vec::new())?;
+    let pod = set.object.spec.template.spec.as_ref()?;
+    settings(scene.cluster, key, pod).map(|_| key)
+}
+
 fn unreadable(subject: Subject) -> Finding {
-    Finding::new(Code::NotLookedAt, subject, "its settings were not found, or cannot be read")
+    Finding::new(Code::NotLookedAt, subject, "its settings were not found, or cannot be parsed")
         .because("Its mode, its clusterCIDR and masqueradeAll were not checked. They are read from the ConfigMap that holds the file of --config.")
         .do_this("kubectl get configmap -n kube-system kube-proxy -o yaml   # or add it to the dump")
 }
 
-/// The one that the operator would take; what hinders it is an object's trouble, if there is one.
+/// The DaemonSet that the operator would use. If there is none, that is a fault of an object.
 fn find<'a>(scene: &Scene<'a>, found: &mut Vec<Finding>) -> Option<(&'a Key, &'a DaemonSet)> {
     let naming = scene.standing().find(|object| object.written.spec.kube_proxy.is_some());
     let named = naming.and_then(|object| object.written.spec.kube_proxy.as_ref());
@@ -60,12 +71,12 @@ fn find<'a>(scene: &Scene<'a>, found: &mut Vec<Finding>) -> Option<(&'a Key, &'a
             let line = format!("spec.kubeProxy: DaemonSet {named} does not exist or does not run kube-proxy");
             no_kube_proxy(object.subject(), line)
         }
-        NoKubeProxy::NotFound => no_kube_proxy(object.subject(), "no DaemonSet runs kube-proxy here".to_owned()),
+        NoKubeProxy::NotFound => no_kube_proxy(object.subject(), "no DaemonSet runs kube-proxy".to_owned()),
         NoKubeProxy::Ambiguous(several) => {
             let all: Vec<String> = several.iter().map(ToString::to_string).collect();
             let line = format!("several DaemonSets run kube-proxy: {}", all.join(", "));
             Finding::new(Code::KubeProxyAmbiguous, object.subject(), line)
-                .because("The agents are made from the cluster's kube-proxy, and which one that is cannot be told.")
+                .because("The operator derives the agents from the cluster's kube-proxy, and cannot choose among several.")
                 .do_this(format!("kubectl edit isp {}   # name it in spec.kubeProxy", object.name))
         }
     });
@@ -75,13 +86,13 @@ fn find<'a>(scene: &Scene<'a>, found: &mut Vec<Finding>) -> Option<(&'a Key, &'a
 fn no_kube_proxy(subject: Subject, line: String) -> Finding {
     Finding::new(Code::NoKubeProxy, subject, line)
         .because(
-            "Mode Filter moves kube-proxy's pods behind the agent, so it must run as a DaemonSet: as a service of the machine, as a static pod, \
-             in k3s or replaced by another proxy it cannot be moved.",
+            "Mode Filter runs kube-proxy's pods behind the agent, so kube-proxy must be a DaemonSet. It cannot be a system service, a static pod, \
+             part of k3s, or replaced by another proxy.",
         )
-        .do_this("kubectl get daemonsets -A   # name the right one in spec.kubeProxy, if it is there")
+        .do_this("kubectl get daemonsets -A   # name the right one in spec.kubeProxy, if it exists")
 }
 
-/// What of kube-proxy's configuration matters for addresses.
+/// The part of kube-proxy's configuration that affects the source IP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Settings {
@@ -133,7 +144,8 @@ fn settings(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<Settings> {
     serde_yaml::from_str(cluster.config_maps.get(&map)?.get(file)?).ok()
 }
 
-/// The ranges of pods that the cluster's kube-proxies are told. A range that holds a node's address is none: too much is in it.
+/// The pod ranges that kube-proxies are configured with. A range that contains a node's address is
+/// left out: it is too wide.
 pub(super) fn pod_network(cluster: &Cluster) -> Vec<Range> {
     let settings = cluster.daemon_sets.iter().filter_map(|(key, set)| {
         let pod = set.object.spec.template.spec.as_ref()?;
@@ -163,15 +175,15 @@ fn mode(scene: &Scene<'_>, settings: &Settings, subject: &Subject, found: &mut V
     });
     let finding = Finding::new(Code::ModeIpvs, subject.clone(), "kube-proxy runs in mode ipvs")
         .because(
-            "In this mode a node that sees an external address answers it itself. On an ingress node without an endpoint of its own, the node \
-             and pods with its network reach nobody there; with one, they reach that one only. It is deprecated since Kubernetes 1.35.",
+            "In this mode, a node that sees an external address serves it itself. On an ingress node without an endpoint, the node and pods with \
+             hostNetwork get no answer; with an endpoint, they reach only that one. The mode is deprecated since Kubernetes 1.35.",
         )
         .do_this("run an endpoint of each preserved Service on every ingress node")
-        .do_this("change to mode nftables when the nodes' kernels have it");
+        .do_this("change to mode nftables if the nodes' kernels support it");
     found.push(if lacking { finding.graded(Severity::Warning) } else { finding });
 }
 
-/// How kube-proxy tells a pod of its node from anybody else.
+/// How kube-proxy recognizes the pods of its node.
 fn local_detection(
     scene: &Scene<'_>,
     settings: &Settings,
@@ -196,8 +208,8 @@ fn local_detection(
     found.push(
         Finding::new(Code::NoLocalDetection, subject.clone(), format!("{missing} is not set"))
             .because(
-                "kube-proxy cannot tell the pods of its node from anybody else: on a node without an endpoint they are dropped at NodePorts \
-                 of Services with externalTrafficPolicy Local, like clients from outside.",
+                "kube-proxy cannot recognize the pods of its node: on a node without an endpoint it drops their traffic to NodePorts of Services \
+                 with externalTrafficPolicy Local, like that of clients outside.",
             )
             .do_this(edit),
     );
@@ -220,10 +232,10 @@ fn cluster_range(
         let holds = of_node(wide)
             .map_or("every address".to_owned(), |(name, _)| format!("the address of node {name}"));
         found.push(
-            Finding::new(Code::LocalRangeTooWide, subject.clone(), format!("clusterCIDR {} holds {holds}", settings.cluster_cidr))
+            Finding::new(Code::LocalRangeTooWide, subject.clone(), format!("clusterCIDR {} contains {holds}", settings.cluster_cidr))
                 .because(
-                    "Who is in it counts as a pod of this node: what comes from there is sent to endpoints on other nodes without a masquerade, \
-                     and the answers are lost.",
+                    "kube-proxy treats these addresses as pods of its node: it forwards their traffic to endpoints on other nodes without SNAT, and the \
+                     answers are lost.",
                 )
                 .do_this(edit),
         );
@@ -234,12 +246,12 @@ fn cluster_range(
         node.pod_ranges.iter().find(|pods| !covered(pods)).map(|_| name)
     });
     if let Some(name) = outside {
-        let line = format!("clusterCIDR {} does not hold the pods of node {name}", settings.cluster_cidr);
+        let line = format!("clusterCIDR {} does not contain the pods of node {name}", settings.cluster_cidr);
         found.push(
             Finding::new(Code::LocalRangeTooNarrow, subject.clone(), line)
                 .because(
-                    "Pods outside of it count as strangers: what they send to a ClusterIP gets the node's address, and at NodePorts of Services \
-                     with externalTrafficPolicy Local they are dropped where there is no endpoint.",
+                    "kube-proxy treats pods outside of it as external: it applies SNAT to their traffic to ClusterIPs, and drops their traffic to NodePorts \
+                     of Services with externalTrafficPolicy Local where there is no endpoint.",
                 )
                 .do_this("kubectl get nodes -o custom-columns=NAME:.metadata.name,PODS:.spec.podCIDRs")
                 .do_this(edit),

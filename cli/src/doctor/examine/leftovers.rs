@@ -1,4 +1,5 @@
-//! Changes of objects that are gone: the finalizer was taken away by hand, or the definition with all objects was deleted.
+//! Changes of objects that no longer exist: the finalizer was removed by hand, or the
+//! `CustomResourceDefinition` was deleted with all objects.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +12,8 @@ use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::kinds::Kind;
 use crate::text::{count, cut};
 
-/// How many nodes are named.
-const MOST: usize = 5;
+/// So many nodes are named.
+const MAX_NAMES: usize = 5;
 
 pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     let cluster = scene.cluster;
@@ -32,12 +33,12 @@ fn services(cluster: &Cluster, scene: &Scene<'_>, found: &mut Vec<Finding>) {
             continue;
         }
         let line = format!(
-            "IngressSourcePreserve {} has changed it and does not exist any more; its externalTrafficPolicy is {}",
+            "IngressSourcePreserve {} changed it and no longer exists; its externalTrafficPolicy is {}",
             record.object,
             service.policy()
         );
-        found.push(mended(Finding::new(Code::LeftBehind, Subject::new("Service", key), line).because(
-            "Nothing has put it back, and no operator looks after its endpoints: nodes without one drop what is sent there.",
+        found.push(remedied(Finding::new(Code::LeftBehind, Subject::new("Service", key), line).because(
+            "Nothing has restored it, and no operator watches its endpoints: nodes without one drop the traffic that they receive.",
         )));
     }
 }
@@ -53,16 +54,16 @@ fn nodes(cluster: &Cluster, found: &mut Vec<Finding>) {
     }
     let number = count(u64::try_from(names.len()).unwrap_or(u64::MAX), "node");
     let line = format!(
-        "{number} with the label {AGENT_POOL_LABEL}, and no object: {}",
-        cut(names, MOST, "").join(", ")
+        "{number} with label {AGENT_POOL_LABEL}, but no IngressSourcePreserve exists: {}",
+        cut(names, MAX_NAMES, "").join(", ")
     );
-    found.push(mended(Finding::new(Code::LeftBehind, Subject::cluster(), line).because(
-        "The cluster's kube-proxy stays away from these nodes. If the agents go, too, nothing serves Services there.",
+    found.push(remedied(Finding::new(Code::LeftBehind, Subject::cluster(), line).because(
+        "The cluster's kube-proxy does not run on these nodes. Without the agents, nothing serves Services there.",
     )));
 }
 
-fn mended(finding: Finding) -> Finding {
+fn remedied(finding: Finding) -> Finding {
     finding
-        .do_this("kubectl get deployments -A -l app.kubernetes.io/name=sourcepreserve-operator   # one that runs puts it back by itself")
-        .do_this("kubectl apply -k manifests/cleanup   # where the operator is gone")
+        .do_this("kubectl get deployments -A -l app.kubernetes.io/name=sourcepreserve-operator   # an operator that runs restores it")
+        .do_this("kubectl apply -k manifests/cleanup   # if the operator was uninstalled")
 }

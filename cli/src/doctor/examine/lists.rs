@@ -1,4 +1,5 @@
-//! Lists of addresses beside Istio's: `NetworkPolicy`s on the pods of exposed Services, and those that controllers of Ingresses keep.
+//! Address lists other than Istio's: `NetworkPolicy`s on pods of exposed Services, and the lists of
+//! ingress controllers.
 
 use std::collections::BTreeMap;
 
@@ -48,16 +49,16 @@ fn no_controller(scene: &Scene<'_>, key: &Key) -> Option<Finding> {
     if scene.asked.is_some() || !scene.cluster.knows(Kind::Pod) {
         return None;
     }
-    let line = "it has a list of addresses, and no exposed Service leads to a controller of Ingresses";
+    let line = "it has an address list, but no exposed Service leads to an ingress controller";
     Some(
         Finding::new(Code::PolicyNotEnforced, Subject::new("Ingress", key), line)
-            .because("Either no controller enforces the list, or it was not recognized, and was not judged.")
-            .do_this("kubectl get ingressclasses   # which controllers there are")
-            .do_this("kubectl isp doctor --service NAMESPACE/NAME   # whether the Service of the controller keeps the address"),
+            .because("Either no controller enforces the list, or the controller was not recognized and the list not judged.")
+            .do_this("kubectl get ingressclasses   # the ingress controllers of the cluster")
+            .do_this("kubectl isp doctor --service NAMESPACE/NAME   # whether the Service of the controller keeps the source IP"),
     )
 }
 
-/// Policies of a namespace add up: who is let in by one is let in.
+/// Policies of a namespace add up: a client that one of them admits is admitted.
 fn network_policies(scene: &Scene<'_>, stand_ins: &StandIns, found: &mut Vec<Finding>) {
     let mut by_namespace: BTreeMap<&str, Vec<(&Key, &NetworkPolicy)>> = BTreeMap::new();
     for (key, policy) in &scene.cluster.network_policies {
@@ -69,7 +70,7 @@ fn network_policies(scene: &Scene<'_>, stand_ins: &StandIns, found: &mut Vec<Fin
         let own = || policies.iter().copied();
         let selects = |policy: &NetworkPolicy, pod: &Pod| policy.selects(&pod.labels);
         let decided = |(_, pod): &(&Key, &Pod)| {
-            // No policy is about pods with the network of their node.
+            // NetworkPolicies do not apply to pods with hostNetwork.
             !pod.host_network && !own().any(|(_, policy)| policy.lets_everybody_in && selects(policy, pod))
         };
         let pods: Vec<(&Key, &Pod)> = scene.pods.of(service).into_iter().filter(decided).collect();

@@ -1,5 +1,7 @@
-//! The objects themselves: whether the operator has seen them, whether they can both have their way, whether they select anything.
+//! The objects: whether the operator has observed them, whether they contradict each other, and
+//! whether they select anything.
 
+use isp_api::Reason;
 use isp_api::conditions::find;
 use isp_api::names::condition;
 use isp_api::preserve::{ConflictPolicy, Phase};
@@ -25,7 +27,7 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
         targets(scene, object, found);
         declared(scene, object, found);
         paused(object, found);
-        // What the operator says itself is worth telling only where nothing says why.
+        // The operator's own message is repeated only where no other finding explains it.
         if found.len() == before {
             not_ready(object, found);
         }
@@ -39,40 +41,40 @@ fn observed(object: &Object<'_>, found: &mut Vec<Finding>) {
         return;
     }
     let line = match seen {
-        None => "the operator has not looked at it yet".to_owned(),
+        None => "the operator has not observed it yet".to_owned(),
         Some(seen) => format!(
-            "the operator has looked at generation {seen} of it, and not at {}",
+            "the operator has observed generation {seen} of it, not {}",
             generation.unwrap_or_default()
         ),
     };
     found.push(
         Finding::new(Code::NotObserved, object.subject(), line)
-            .because("What its status says is about another state of it, and nothing is done for this one.")
+            .because("Its status describes an earlier state, and the operator does nothing for the current one.")
             .do_this("kubectl get pods -A -l app.kubernetes.io/name=sourcepreserve-operator   # whether the operator runs")
-            .do_this("kubectl get lease -n sourcepreserve-system sourcepreserve-operator   # whether one of its replicas leads"),
+            .do_this("kubectl get lease -n sourcepreserve-system sourcepreserve-operator   # whether a replica holds the Lease"),
     );
 }
 
-/// Putting everything back takes minutes, also where a thousand nodes are handed back in waves.
+/// Restoring takes minutes, even if a thousand nodes move back in waves.
 const LONG: SignedDuration = SignedDuration::from_hours(1);
 
 fn being_deleted(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
     let since = object.written.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     let long = since.filter(|since| scene.now.duration_since(*since) > LONG);
     let (line, severity) = match long {
-        Some(since) => (format!("it is being deleted since {since}"), Severity::Warning),
-        None => ("it is being deleted".to_owned(), Severity::Note),
+        Some(since) => (format!("it has been terminating since {since}"), Severity::Warning),
+        None => ("it is terminating".to_owned(), Severity::Note),
     };
     found.push(
         Finding::new(Code::BeingDeleted, object.subject(), line)
             .graded(severity)
-            .because("The operator puts back what the object changed, in a safe order, before it lets the object go.")
-            .do_this(format!("kubectl isp status {}   # how far it has come", object.name))
-            .do_this("kubectl apply -k manifests/cleanup   # only where the operator is gone for good"),
+            .because("The operator restores everything that the object changed, in a safe order, before it removes the finalizer.")
+            .do_this(format!("kubectl isp status {}   # the progress", object.name))
+            .do_this("kubectl apply -k manifests/cleanup   # only if the operator was uninstalled"),
     );
 }
 
-/// Of two objects that want the same, the older one has it.
+/// Of two objects that contradict each other, the older one is in effect.
 fn clashes(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     let cluster = scene.cluster;
     let services: Vec<ServiceIdentity<'_>> = cluster
@@ -90,10 +92,7 @@ fn clashes(scene: &Scene<'_>, found: &mut Vec<Finding>) {
         let subject = Subject::new("IngressSourcePreserve", &conflict.object);
         found.push(
             Finding::new(Code::ObjectsClash, subject, conflict.to_string())
-                .because(format!(
-                    "The older one, {}, stands; this one does nothing meanwhile.",
-                    conflict.older
-                ))
+                .because(format!("The older object, {}, is in effect; this one is not.", conflict.older))
                 .do_this(format!("kubectl edit isp {}", conflict.object)),
         );
     }
@@ -103,10 +102,13 @@ fn targets(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
     if scene.cluster.knows(Kind::Node) && object.ingress_nodes.is_empty() {
         let selector = crate::text::selector(&object.written.spec.ingress_nodes.selector);
         let label = selector.split(',').next().unwrap_or_default().to_owned();
+        let known: Vec<String> = scene.cluster.nodes.keys().cloned().collect();
+        let nodes =
+            if known.is_empty() { String::new() } else { format!(", of {}", crate::text::few(&known)) };
         found.push(
-            Finding::new(Code::NoIngressNodes, object.subject(), format!("no node is an ingress node ({selector})"))
-                .because("Nowhere would the Services be served with the client's address, so nothing is begun; what was begun is down.")
-                .do_this(format!("kubectl label node NODE {label}   # the nodes that take in the traffic")),
+            Finding::new(Code::NoIngressNodes, object.subject(), format!("no node matches ingressNodes.selector ({selector})"))
+                .because("No node would serve the Services with the client's source IP, so the operator does not begin. Services that it changed before are down.")
+                .do_this(format!("kubectl label node <node> {label}   # each node that receives the traffic{nodes}")),
         );
     }
     if !scene.cluster.knows(Kind::Service) {
@@ -115,35 +117,36 @@ fn targets(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
     for missing in &object.missing {
         found.push(
             Finding::new(Code::ServiceMissing, object.subject(), format!("Service {missing} does not exist"))
-                .because("An object is begun when all Services that it names are there.")
-                .do_this(format!("kubectl get services -n {}   # what there is", missing.namespace))
-                .do_this(format!("kubectl edit isp {}   # take it out of spec.services", object.name)),
+                .because("The operator begins once all Services that the object names exist.")
+                .do_this(format!("kubectl get services -n {}   # the Services that exist", missing.namespace))
+                .do_this(format!("kubectl edit isp {}   # remove it from spec.services", object.name)),
         );
     }
     if object.missing.is_empty() && object.services.is_empty() {
         let elsewhere = scene.cluster.services.keys().any(|key| object.selects(scene.cluster, key));
-        // Those that it would have belong to an older object, which is said already.
+        // If they belong to an older object, another finding says so.
         if !elsewhere {
             found.push(
                 Finding::new(Code::ServiceMissing, object.subject(), "spec.services selects no Service")
                     .because("There is nothing to preserve.")
                     .do_this(format!("kubectl isp status {}", object.name))
                     .do_this(
-                        "kubectl get services -A --show-labels   # label one, or name it in spec.services",
+                        "kubectl get services -A --show-labels   # add the label, or name a Service in spec.services",
                     ),
             );
         }
     }
 }
 
-/// A manager that declares another value than the one that is needed.
+/// A field manager that declares another value than the operator needs.
 fn declared(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
     let status = object.written.status.as_ref();
     let conflict = status.and_then(|status| find(&status.conditions, condition::CONFLICT));
     let said = conflict.filter(|said| said.status == "True");
     let clash = |said: &Condition| {
-        use isp_api::names::reason::{POOL_DIFFERS, POOL_OVERLAPS, SERVICE_CLAIMED, SERVICE_LABEL_CLAIMED};
-        [POOL_DIFFERS, POOL_OVERLAPS, SERVICE_CLAIMED, SERVICE_LABEL_CLAIMED].contains(&said.reason.as_str())
+        use Reason::{PoolDiffers, PoolOverlaps, ServiceClaimed, ServiceLabelClaimed};
+        let reason = Reason::parse(&said.reason);
+        matches!(reason, Some(PoolDiffers | PoolOverlaps | ServiceClaimed | ServiceLabelClaimed))
     };
     let mut lines: Vec<String> =
         said.into_iter().filter(|said| !clash(said)).map(|said| said.message.clone()).collect();
@@ -159,10 +162,10 @@ fn declared(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
     for line in lines {
         found.push(
             Finding::new(Code::FieldDeclared, object.subject(), line)
-                .because("Two writers of one field would undo each other's work for ever, so the operator leaves it to whoever declared it.")
-                .do_this("remove the field there (Git, Helm values, the file that was applied), and apply it again")
+                .because("Two writers of one field would revert each other forever, so the operator leaves the field to the manager that declared it.")
+                .do_this("remove the field at its source (Git, Helm values, the applied file), and apply it again")
                 .do_this(format!(
-                    r#"kubectl patch isp {} --type=merge -p '{{"spec":{{"conflictPolicy":"Force"}}}}'   # or take it all the same"#,
+                    r#"kubectl patch isp {} --type=merge -p '{{"spec":{{"conflictPolicy":"Force"}}}}'   # or let the operator take the field"#,
                     object.name
                 )),
         );
@@ -173,7 +176,7 @@ fn paused(object: &Object<'_>, found: &mut Vec<Finding>) {
     if object.written.spec.rollout.paused {
         found.push(
             Finding::new(Code::Paused, object.subject(), "spec.rollout.paused is true")
-                .because("No other wave is begun: nodes that have no agent yet, or that join, answer the external addresses themselves.")
+                .because("No further wave begins: nodes without an agent, and nodes that join, serve the external addresses themselves.")
                 .do_this(format!(
                     r#"kubectl patch isp {} --type=merge -p '{{"spec":{{"rollout":{{"paused":false}}}}}}'"#,
                     object.name
@@ -189,11 +192,11 @@ fn not_ready(object: &Object<'_>, found: &mut Vec<Finding>) {
             let said = find(&status.conditions, type_)?;
             (said.status == if type_ == condition::READY { "False" } else { "True" }).then_some(said)
         });
-    let message = said.map_or("the operator does not say why", |said| said.message.as_str());
+    let message = said.map_or("the operator gives no reason", |said| said.message.as_str());
     let phase = status.phase.unwrap_or(Phase::Pending);
     found.push(
         Finding::new(Code::NotReady, object.subject(), format!("it is {phase:?}: {message}"))
-            .because("The address is not, or not yet, kept for all its Services.")
+            .because("Not all its Services keep the source IP yet.")
             .do_this(format!("kubectl isp status {}", object.name)),
     );
 }

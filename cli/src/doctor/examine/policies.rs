@@ -1,4 +1,4 @@
-//! Istio's policies that go by addresses.
+//! Istio's policies that compare addresses.
 
 use isp_plan::Key;
 
@@ -33,19 +33,19 @@ pub(super) fn check(scene: &Scene<'_>, ways: &Ways<'_>, stand_ins: &StandIns, fo
     }
 }
 
-/// An entry that Istio does not understand. It then leaves the rule out.
+/// An entry that Istio cannot parse. Istio then ignores the rule.
 fn unreadable(key: &Key, policy: &AuthorizationPolicy, alternatives: &[Vec<Use>]) -> Option<Finding> {
     let used = alternatives.iter().flatten().find(|used| used.unreadable.is_some())?;
     let text = used.unreadable.as_deref()?;
     let follows = match policy.action() {
-        Action::Allow => "clients that it means to let in are kept out",
-        Action::Deny | Action::Custom => "clients that it means to keep out get in",
-        Action::Audit => "nothing is recorded by it",
+        Action::Allow => "clients that it should admit are rejected",
+        Action::Deny | Action::Custom => "clients that it should reject are admitted",
+        Action::Audit => "it records nothing",
     };
-    let line = format!("{}, {text:?} in {} is no range of addresses", policy.action().as_str(), used.name);
+    let line = format!("{}, {text:?} in {} is not a CIDR range", policy.action().as_str(), used.name);
     Some(
         Finding::new(Code::PolicyRangeUnreadable, Subject::new("AuthorizationPolicy", key), line)
-            .because(format!("Istio leaves out a rule that it cannot read: {follows}."))
+            .because(format!("Istio ignores a rule that it cannot parse: {follows}."))
             .do_this(format!(
                 "kubectl edit authorizationpolicy -n {} {}   # 198.51.100.0/24, 2001:db8::/32",
                 key.namespace, key.name
@@ -53,7 +53,7 @@ fn unreadable(key: &Key, policy: &AuthorizationPolicy, alternatives: &[Vec<Use>]
     )
 }
 
-/// A policy that no proxy has to obey.
+/// A policy that no proxy enforces.
 fn not_enforced(scene: &Scene<'_>, key: &Key) -> Option<Finding> {
     let cluster = scene.cluster;
     if scene.asked.is_some() || !cluster.knows(Kind::Pod) {
@@ -61,13 +61,16 @@ fn not_enforced(scene: &Scene<'_>, key: &Key) -> Option<Finding> {
     }
     let gone = cluster.knows(Kind::Namespace) && !cluster.namespaces.contains_key(&key.namespace);
     let line = if gone {
-        format!("it goes by addresses, and its namespace {} does not exist", key.namespace)
+        format!("it compares addresses, but its namespace {} does not exist", key.namespace)
     } else {
-        "it goes by addresses, and no pod that it selects has a proxy of Istio's".to_owned()
+        "it compares addresses, but no pod that it selects has an Istio proxy".to_owned()
     };
     Some(
         Finding::new(Code::PolicyNotEnforced, Subject::new("AuthorizationPolicy", key), line)
-            .because("Nobody is let in or kept out by it. Pods that start without a sidecar do not obey it either.")
-            .do_this(format!("kubectl get pods -n {} --show-labels   # whether its selector, and the injection of sidecars, are as meant", key.namespace)),
+            .because("It has no effect. Pods that start without a sidecar are not protected by it.")
+            .do_this(format!(
+                "kubectl get pods -n {} --show-labels   # check its selector and the sidecar injection",
+                key.namespace
+            )),
     )
 }

@@ -1,4 +1,5 @@
-//! The project's own programs: whether the operator and the webhook run, and whether API servers call the webhook in time.
+//! The project's own programs: whether the operator and the webhook run, and whether API servers
+//! trust the webhook and call it before Istio's injector.
 
 use isp_api::names::{
     NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER, POD_WEBHOOK_CONFIGURATION,
@@ -12,7 +13,7 @@ use crate::doctor::cluster::{Deployment, Webhook};
 use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::kinds::Kind;
 
-/// What Istio's injector calls its webhooks.
+/// The suffix of the webhooks of Istio's injector.
 const INJECTOR: &str = "sidecar-injector.istio.io";
 
 pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
@@ -21,12 +22,12 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     configurations(scene, found);
 }
 
-/// Whether somebody asks for sidecars, so that the webhook has something to do.
+/// Whether an object has sidecars for the webhook to decide on.
 fn wants_webhook(scene: &Scene<'_>) -> bool {
     scene.standing().any(|object| object.written.spec.sidecars.iter().any(|entry| entry.via == Via::Webhook))
 }
 
-fn program<'a>(scene: &Scene<'a>, name: &str) -> Option<(&'a Key, &'a Deployment)> {
+pub(super) fn program<'a>(scene: &Scene<'a>, name: &str) -> Option<(&'a Key, &'a Deployment)> {
     scene
         .cluster
         .deployments
@@ -34,17 +35,17 @@ fn program<'a>(scene: &Scene<'a>, name: &str) -> Option<(&'a Key, &'a Deployment
         .find(|(_, deployment)| deployment.labels.get(NAME_LABEL).is_some_and(|label| label == name))
 }
 
-/// Where to look at a program that does not run.
+/// Commands that show why a program does not run.
 fn look_at(name: &str, key: Option<&Key>) -> [String; 2] {
     let namespace = key.map_or("sourcepreserve-system", |key| key.namespace.as_str());
     [
-        format!("kubectl get pods -n {namespace} -l {NAME_LABEL}={name}   # what hinders it"),
+        format!("kubectl get pods -n {namespace} -l {NAME_LABEL}={name}   # why no pod is ready"),
         format!("kubectl logs -n {namespace} -l {NAME_LABEL}={name} --tail=20"),
     ]
 }
 
 fn operator(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    // One that nobody has asked anything yet may rest.
+    // Without objects the operator has nothing to do.
     if scene.objects.is_empty() || !scene.cluster.knows(Kind::Deployment) {
         return;
     }
@@ -59,8 +60,7 @@ fn operator(scene: &Scene<'_>, found: &mut Vec<Finding>) {
         None => Subject::new("Deployment", OPERATOR_FIELD_MANAGER),
     };
     let mut finding = Finding::new(Code::OperatorUnavailable, subject, line).because(
-        "Everything stays as it is: nodes that join, endpoints that leave and objects that change are not followed, and an object \
-         that is deleted does not go.",
+        "Nothing reacts to new nodes, lost endpoints and changed objects, and the deletion of an object does not finish.",
     );
     for step in look_at(OPERATOR_FIELD_MANAGER, operator.map(|(key, _)| key)) {
         finding = finding.do_this(step);
@@ -84,14 +84,19 @@ fn webhook(scene: &Scene<'_>, found: &mut Vec<Finding>) {
         None => Subject::new("Deployment", WEBHOOK_SERVICE),
     };
     let mut finding = Finding::new(Code::WebhookUnavailable, subject, line).because(
-        "API servers go on without it: new pods that spec.sidecars selects get a sidecar that hides the client, and objects that \
-         contradict others are let in.",
+        "API servers go on without it: new pods that spec.sidecars selects get a sidecar that hides the source IP, and objects \
+         that contradict others are admitted.",
     );
     if !wanted {
         finding = finding.graded(Severity::Warning);
     }
     for step in look_at(WEBHOOK_SERVICE, webhook.map(|(key, _)| key)) {
         finding = finding.do_this(step);
+    }
+    if let Some((key, _)) = webhook {
+        let namespace = &key.namespace;
+        let secret = "sourcepreserve-webhook-ca   # it must exist; the webhook cannot create it";
+        finding = finding.do_this(format!("kubectl get secret -n {namespace} {secret}"));
     }
     found.push(finding);
 }
@@ -101,7 +106,8 @@ fn is_ours(webhook: &Webhook) -> bool {
 }
 
 fn configurations(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    if scene.objects.is_empty() {
+    // About one Service, the webhook matters only through the object of the Service.
+    if scene.asked.is_some() && scene.objects.is_empty() {
         return;
     }
     let ours = |webhooks: &[Webhook]| webhooks.iter().any(is_ours);
@@ -118,10 +124,8 @@ fn configurations(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     if objects.is_none() && wants_webhook(scene) && scene.cluster.knows(Kind::ValidatingWebhookConfiguration)
     {
         let subject = Subject::new("ValidatingWebhookConfiguration", OBJECT_WEBHOOK_CONFIGURATION);
-        found.push(missing(
-            subject,
-            "there is no such configuration, so the webhook publishes its authority nowhere",
-        ));
+        found
+            .push(missing(subject, "the configuration does not exist, so the webhook cannot publish its CA"));
     }
     if !wants_webhook(scene) || !scene.cluster.knows(Kind::MutatingWebhookConfiguration) {
         return;
@@ -130,7 +134,7 @@ fn configurations(scene: &Scene<'_>, found: &mut Vec<Finding>) {
         scene.cluster.mutating.iter().filter(|(_, webhooks)| ours(webhooks)).collect();
     if pods.is_empty() {
         let subject = Subject::new("MutatingWebhookConfiguration", POD_WEBHOOK_CONFIGURATION);
-        found.push(missing(subject, "no API server calls the webhook about pods"));
+        found.push(missing(subject, "API servers do not call the webhook for pods"));
     }
     for (name, webhooks) in pods {
         let subject = Subject::new("MutatingWebhookConfiguration", name);
@@ -144,13 +148,13 @@ fn configurations(scene: &Scene<'_>, found: &mut Vec<Finding>) {
 fn missing(subject: Subject, line: &str) -> Finding {
     Finding::new(Code::PodWebhookMissing, subject, line)
         .because(
-            "The operator makes the configuration for pods from spec.sidecars, once the webhook has published its authority; without \
-             it new pods get sidecars that hide the client.",
+            "The operator creates the configuration for pods from spec.sidecars, once the webhook has published its CA. Without it, \
+             new pods get sidecars that hide the source IP.",
         )
         .do_this(
-            "kubectl get validatingwebhookconfiguration sourcepreserve.io -o jsonpath='{.webhooks[0].clientConfig.caBundle}'   # published?",
+            "kubectl get validatingwebhookconfiguration sourcepreserve.io -o jsonpath='{.webhooks[0].clientConfig.caBundle}'   # empty: the CA is not published",
         )
-        .do_this("kubectl isp status   # what the operator says")
+        .do_this("kubectl isp status   # the operator's conditions")
 }
 
 fn bundles(
@@ -162,7 +166,7 @@ fn bundles(
 ) {
     let same = published.is_some_and(|published| published.bundle == bundle);
     if same && !bundle.is_empty() {
-        // What is wrong with it has been said of the one that it is a copy of.
+        // It is a copy, and the original has been checked.
         return;
     }
     let own: Vec<Finding> = certificates::check(scene.now, subject, bundle, true).into_iter().collect();
@@ -170,17 +174,17 @@ fn bundles(
     found.extend(own);
     if differs {
         let line = format!(
-            "its caBundle is another than that of {OBJECT_WEBHOOK_CONFIGURATION}, which the webhook keeps"
+            "its CA bundle differs from that of {OBJECT_WEBHOOK_CONFIGURATION}, which the webhook publishes"
         );
         found.push(
             Finding::new(Code::BundlesDiffer, subject.clone(), line)
                 .because(
-                    "API servers may not trust the webhook, and go on without it. The operator copies the bundle; it does not run, or \
-                     somebody writes the field back.",
+                    "API servers may not trust the webhook and go on without it. The operator copies the CA bundle: either it does not \
+                     run, or another writer reverts the field.",
                 )
                 .do_this(format!("kubectl get pods -A -l {NAME_LABEL}={OPERATOR_FIELD_MANAGER}   # whether the operator runs"))
                 .do_this(format!(
-                    "kubectl get mutatingwebhookconfiguration {POD_WEBHOOK_CONFIGURATION} -o yaml --show-managed-fields   # who writes it"
+                    "kubectl get mutatingwebhookconfiguration {POD_WEBHOOK_CONFIGURATION} -o yaml --show-managed-fields   # the managers of the field"
                 )),
         );
     }
@@ -195,13 +199,13 @@ fn order(scene: &Scene<'_>, name: &str, subject: &Subject, found: &mut Vec<Findi
         Finding::new(
             Code::PodWebhookLate,
             subject.clone(),
-            format!("it is called after Istio's injector {before}, by the order of names"),
+            format!("API servers call it after Istio's injector {before}, because they go by name"),
         )
         .because(
-            "The injector has looked at a pod before the annotation is there: the pod says TPROXY, and its sidecar still hides the client; \
-             with istio-cni nothing reaches the pod at all.",
+            "The injector runs before the pod has the annotation. The pod is annotated with TPROXY, but its sidecar still hides the \
+             source IP; with istio-cni the pod receives no traffic at all.",
         )
-        .do_this(format!("give Istio's configuration a name that comes after {POD_WEBHOOK_CONFIGURATION}, or remove {name} if it is a copy"))
-        .do_this("then restart the pods that were created meanwhile"),
+        .do_this(format!("give Istio's configuration a name that sorts after {POD_WEBHOOK_CONFIGURATION}, or remove {name} if it is a copy"))
+        .do_this("then restart the pods that were created in the meantime"),
     );
 }

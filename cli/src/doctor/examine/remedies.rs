@@ -1,4 +1,4 @@
-//! An IngressSourcePreserve that is ready to be applied, for Services that lose the client's address.
+//! Remedies for Services that lose the source IP, among them an IngressSourcePreserve to apply.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use serde_json::json;
 use super::Scene;
 use crate::doctor::judgement::Arrival;
 
-/// How many Services or nodes a command names at most.
-const MOST: usize = 5;
+/// A command names so many Services or nodes at most.
+const MAX_NAMES: usize = 5;
 const INGRESS_LABEL: &str = "node-role.kubernetes.io/ingress";
 
-/// What to do so that these Services keep the client's address.
+/// The steps after which these Services keep the source IP.
 pub(super) fn keep_address(scene: &Scene<'_>, services: &BTreeSet<&Key>) -> Vec<String> {
     let mut steps = Vec::new();
     let mut proxied = false;
@@ -32,22 +32,22 @@ pub(super) fn keep_address(scene: &Scene<'_>, services: &BTreeSet<&Key>) -> Vec<
     }
     if proxied {
         steps.push(
-            "have the load balancer send the PROXY protocol and the gateway expect it (gatewayTopology.proxyProtocol), and use remoteIpBlocks; or have \
-             the balancer pass packets on (ipMode VIP)"
+            "configure the PROXY protocol on the load balancer and on the gateway (gatewayTopology.proxyProtocol), and use remoteIpBlocks; or let the \
+             balancer forward packets (ipMode VIP)"
                 .to_owned(),
         );
     }
-    for name in objects.into_iter().take(MOST) {
+    for name in objects.into_iter().take(MAX_NAMES) {
         steps.push(format!("kubectl isp status {name}   # why its Services are not Local yet"));
     }
     if let [first, ..] = unclaimed[..] {
-        let more = unclaimed.len().saturating_sub(MOST);
-        unclaimed.truncate(MOST);
+        let more = unclaimed.len().saturating_sub(MAX_NAMES);
+        unclaimed.truncate(MAX_NAMES);
         steps.extend(label(scene, &unclaimed));
         let file = format!("{}.yaml", first.name);
         steps.push(format!("echo '{}' > {file}", object(scene, first, &unclaimed)));
         let more = if more == 0 { String::new() } else { format!("; {more} more Services need the same") };
-        steps.push(format!("kubectl isp plan -f {file}   # what it would change{more}"));
+        steps.push(format!("kubectl isp plan -f {file}   # the changes that it would cause{more}"));
         steps.push(if is_installed(scene) {
             format!("kubectl apply -f {file}")
         } else {
@@ -63,7 +63,7 @@ fn is_installed(scene: &Scene<'_>) -> bool {
     deployments.any(|one| one.labels.get(NAME_LABEL).is_some_and(|name| name == OPERATOR_FIELD_MANAGER))
 }
 
-/// Which nodes become ingress nodes, where none of those with an endpoint is one.
+/// Which nodes to label, if no node with an endpoint is an ingress node.
 fn label(scene: &Scene<'_>, services: &[&Key]) -> Option<String> {
     let ready: BTreeSet<&str> =
         services.iter().flat_map(|key| scene.cluster.ready_endpoints(key).into_keys()).collect();
@@ -73,13 +73,13 @@ fn label(scene: &Scene<'_>, services: &[&Key]) -> Option<String> {
     if ready.iter().any(is_ingress) {
         return None;
     }
-    let nodes = if ready.is_empty() || ready.len() > MOST {
-        "NODE".to_owned()
+    let nodes = if ready.is_empty() || ready.len() > MAX_NAMES {
+        "<node>".to_owned()
     } else {
         ready.into_iter().collect::<Vec<_>>().join(" ")
     };
     Some(format!(
-        "kubectl label node {nodes} {INGRESS_LABEL}=   # the nodes that take in the traffic; they need an endpoint"
+        "kubectl label node {nodes} {INGRESS_LABEL}=   # each node that receives the traffic; it needs an endpoint"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! Settings of a Service that have a say in who reaches it with which address.
+//! Settings of a Service that affect the source IP, or admit clients by it.
 
 use isp_plan::Key;
 
@@ -23,8 +23,8 @@ fn balancer(key: &Key, service: &Service, found: &mut Vec<Finding>) {
     if service.facts.addresses.is_empty() {
         found.push(
             Finding::new(Code::NoExternalAddress, subject(key), "it has no external address yet")
-                .because("No load balancer has answered: there is nothing that clients could call, and nothing to hide elsewhere.")
-                .do_this(format!("kubectl describe service -n {namespace} {name}   # what the controller of load balancers says")),
+                .because("No load balancer has assigned one: clients have no address to call, and agents have none to hide.")
+                .do_this(format!("kubectl describe service -n {namespace} {name}   # events of the load balancer controller")),
         );
     }
     let proxied = service.ingress.iter().find(|ingress| is_proxy(ingress));
@@ -32,25 +32,25 @@ fn balancer(key: &Key, service: &Service, found: &mut Vec<Finding>) {
         found.push(
             Finding::new(Code::IpModeProxy, subject(key), format!("its address {ip} has ipMode Proxy"))
                 .because(
-                    "The load balancer opens connections of its own, so that their source is the balancer; no node answers the address itself. \
-                     externalTrafficPolicy Local does not bring the client's address back: the PROXY protocol or X-Forwarded-For has to.",
+                    "The load balancer opens its own connections, so the source IP is the balancer's, and no node serves the address itself. \
+                     externalTrafficPolicy Local does not restore the client's source IP; the PROXY protocol or X-Forwarded-For can.",
                 )
                 .do_this(format!("kubectl get service -n {namespace} {name} -o jsonpath='{{.status.loadBalancer}}'"))
-                .do_this("have the balancer tell the address (PROXY protocol), and the ingress read it; or have it pass packets on (ipMode VIP)"),
+                .do_this("configure the PROXY protocol on the balancer and on the ingress; or let the balancer forward packets (ipMode VIP)"),
         );
     }
     if service.is_local() && service.spec.health_check_node_port.is_none_or(|port| port == 0) {
         found.push(
             Finding::new(Code::NoHealthCheckPort, subject(key), "it has no healthCheckNodePort")
-                .because("A load balancer cannot tell which nodes have an endpoint, and sends to those that drop what enters there.")
-                .do_this(format!("kubectl get service -n {namespace} {name} -o yaml   # a loadBalancerClass may do without; else set the policy anew")),
+                .because("A load balancer cannot know which nodes have an endpoint, and also sends to nodes that drop the traffic.")
+                .do_this(format!("kubectl get service -n {namespace} {name} -o yaml   # some loadBalancerClasses do not need it; else set the policy again")),
         );
     }
     if service.spec.allocate_load_balancer_node_ports == Some(false) {
         found.push(
             Finding::new(Code::NoNodePorts, subject(key), "allocateLoadBalancerNodePorts is false")
                 .because(
-                    "Only a load balancer that sends to the address itself (BGP, ARP, direct return) reaches it; one that sends to NodePorts finds none. \
+                    "Only a load balancer that sends to the address itself (BGP, ARP, direct return) reaches it; one that sends to NodePorts does not. \
                      Either must still follow healthCheckNodePort.",
                 )
                 .do_this("make sure that the load balancer sends packets for the address itself to the ingress nodes"),
@@ -58,7 +58,8 @@ fn balancer(key: &Key, service: &Service, found: &mut Vec<Finding>) {
     }
 }
 
-/// The list of who is let in, wherever it stands. kube-proxy compares it before it masquerades, so that the policy has no say in it.
+/// The admitted source ranges. kube-proxy compares them before SNAT, so externalTrafficPolicy does
+/// not matter here.
 pub(super) fn check_ranges(key: &Key, service: &Service, found: &mut Vec<Finding>) -> Option<Vec<Range>> {
     let texts: Vec<&String> = service.spec.load_balancer_source_ranges.iter().flatten().collect();
     if texts.is_empty() {
@@ -70,9 +71,15 @@ pub(super) fn check_ranges(key: &Key, service: &Service, found: &mut Vec<Finding
             Ok(range) if text.contains('/') => ranges.push(range),
             _ => {
                 found.push(
-                    Finding::new(Code::SourceRangeUnreadable, subject(key), format!("{text:?} in loadBalancerSourceRanges is no range"))
-                        .because("kube-proxy does not read such a Service right, and whom it lets in depends on its version.")
-                        .do_this(edit(key)),
+                    Finding::new(
+                        Code::SourceRangeUnreadable,
+                        subject(key),
+                        format!("{text:?} in loadBalancerSourceRanges is not a CIDR range"),
+                    )
+                    .because(
+                        "kube-proxy misreads such a Service. Which clients it admits depends on its version.",
+                    )
+                    .do_this(edit(key)),
                 );
                 return None;
             }
@@ -84,9 +91,9 @@ pub(super) fn check_ranges(key: &Key, service: &Service, found: &mut Vec<Finding
             Finding::new(
                 Code::SourceRangesOpen,
                 subject(key),
-                "loadBalancerSourceRanges has a range of all addresses among others",
+                "loadBalancerSourceRanges contains a range of all addresses beside others",
             )
-            .because("One such range turns the whole list off: everybody is let in.")
+            .because("This range makes the whole list ineffective: every client is admitted.")
             .do_this(edit(key)),
         );
     }
@@ -106,12 +113,12 @@ fn source_ranges(scene: &Scene<'_>, key: &Key, service: &Service, found: &mut Ve
         of_pods || of_nodes && range.is_small()
     };
     if ranges.iter().all(of_cluster) {
-        let line = "loadBalancerSourceRanges holds addresses of the cluster's nodes and pods only";
+        let line = "loadBalancerSourceRanges contains only addresses of the cluster's nodes and pods";
         found.push(
             Finding::new(Code::SourceRangesNodesOnly, subject(key), line)
-                .because("Ranges like these let clients in as long as they are seen as nodes. With their own address they are kept out.")
+                .because("Such ranges admit clients only while SNAT makes them appear as nodes. Clients that keep their source IP are rejected.")
                 .do_this(edit(key))
-                .do_this("list the ranges of the clients"),
+                .do_this("add the CIDR ranges of the clients"),
         );
     }
 }

@@ -1,4 +1,5 @@
-//! The Services that are preserved, or asked about: whether the client's address gets in, and to somebody who answers.
+//! The Services that are preserved, or named by `--service`: whether the source IP is kept, and
+//! whether an endpoint answers.
 
 use isp_api::names::{HEADLESS_LABEL, SERVICE_PROXY_NAME_LABEL};
 use isp_api::preserve::Phase;
@@ -33,10 +34,10 @@ fn subject(key: &Key) -> Subject {
 fn preserved(scene: &Scene<'_>, key: &Key, service: &Service, object: &Object<'_>, found: &mut Vec<Finding>) {
     if !service.facts.exposed {
         found.push(
-            Finding::new(Code::ServiceNotExposed, subject(key), "nothing outside can reach it")
-                .because(format!("It has neither NodePorts nor a load balancer nor externalIPs, so {} does nothing for it and is not begun.", object.name))
+            Finding::new(Code::ServiceNotExposed, subject(key), "it is not reachable from outside")
+                .because(format!("It has no NodePorts, no load balancer and no externalIPs, so the operator does not begin with {}.", object.name))
                 .do_this(format!("kubectl patch service -n {} {} -p '{{\"spec\":{{\"type\":\"LoadBalancer\"}}}}'", key.namespace, key.name))
-                .do_this(format!("kubectl edit isp {}   # or take it out of spec.services", object.name)),
+                .do_this(format!("kubectl edit isp {}   # or remove it from spec.services", object.name)),
         );
         return;
     }
@@ -46,49 +47,51 @@ fn preserved(scene: &Scene<'_>, key: &Key, service: &Service, object: &Object<'_
     {
         found.push(
             Finding::new(Code::ServiceProxyName, subject(key), format!("it has the label {label}"))
-                .because("Every kube-proxy ignores Services with it, those of the ingress nodes too: nobody answers, unless another proxy does.")
+                .because("Every kube-proxy ignores Services with this label, also on ingress nodes: nothing answers, unless another proxy does.")
                 .do_this(format!("kubectl label service -n {} {} {label}-", key.namespace, key.name)),
         );
     }
     let lacks_endpoint = endpoints(scene, key, service, object, found);
     let phase = object.written.status.as_ref().and_then(|status| status.phase);
     if matches!(phase, Some(Phase::Pending)) {
-        // Nothing has been begun, and what hinders it is said.
+        // The operator has not begun, and another finding says why.
         return;
     }
     let label = object.written.service_label();
     if service.facts.labels.get(&label.key) != Some(&label.value) {
         found.push(
             Finding::new(Code::NotLabelled, subject(key), format!("it does not have the label {label} of {}", object.name))
-                .because("Agents go by the label: nodes elsewhere answer its external addresses themselves, and its clients are seen as nodes.")
-                .do_this(format!("kubectl isp status {}   # why the operator has not set it", object.name)),
+                .because("Agents select Services by the label: non-ingress nodes serve its external addresses themselves and replace the source IP (SNAT).")
+                .do_this(format!("kubectl isp status {}   # why the operator has not set the label", object.name)),
         );
     }
     if !service.is_local() {
         let fell_back = service.facts.record.as_ref().is_some_and(|record| record.fell_back);
         let why = match (fell_back, lacks_endpoint) {
             (true, _) | (_, true) => {
-                " It went back to Cluster because no ingress node had an endpoint (whenNoIngressEndpoint)."
+                " It fell back to Cluster because no ingress node had an endpoint (whenNoIngressEndpoint)."
             }
-            _ => " The operator sets it last, or somebody has put it back.",
+            _ => {
+                " The operator sets Local as its last step; if it has done so, another writer has reverted it."
+            }
         };
         found.push(
             Finding::new(
                 Code::PolicyNotLocal,
                 subject(key),
-                format!("its externalTrafficPolicy is {}, and not Local", service.policy()),
+                format!("its externalTrafficPolicy is {}, not Local", service.policy()),
             )
-            .because(format!("Nodes put their own address in the place of the client's.{why}"))
+            .because(format!("Nodes replace the client's source IP by their own (SNAT).{why}"))
             .do_this(format!("kubectl isp status {}", object.name))
             .do_this(format!(
-                "kubectl get service -n {} {} -o yaml --show-managed-fields   # who owns the field",
+                "kubectl get service -n {} {} -o yaml --show-managed-fields   # the managers of the field",
                 key.namespace, key.name
             )),
         );
     }
 }
 
-/// Whether no ingress node has one.
+/// Whether no ingress node has an endpoint.
 fn endpoints(
     scene: &Scene<'_>,
     key: &Key,
@@ -105,10 +108,10 @@ fn endpoints(
     let pods = format!("kubectl get pods -n {} -o wide   # where its pods run", key.namespace);
     if lacking.len() == object.ingress_nodes.len() {
         let elsewhere: u32 = ready.values().sum();
-        let line = format!("it has no ready endpoint on an ingress node ({elsewhere} elsewhere)");
+        let line = format!("it has no ready endpoint on an ingress node ({elsewhere} on other nodes)");
         found.push(
             Finding::new(Code::NoIngressEndpoint, subject(key), line)
-                .because("With externalTrafficPolicy Local nobody outside is answered; without, their addresses are lost.")
+                .because("With externalTrafficPolicy Local, clients outside get no answer; with Cluster, their source IP is lost.")
                 .do_this(pods)
                 .do_this("run one of its pods on an ingress node: nodeSelector, or a DaemonSet there"),
         );
@@ -121,31 +124,31 @@ fn endpoints(
             subject(key),
             format!("no ready endpoint on ingress nodes {}", lacking.join(", ")),
         )
-        .because("What is sent there is dropped. A load balancer that follows healthCheckNodePort does not send there; anybody else must be told.")
+        .because("These nodes drop the traffic that they receive. A load balancer that follows healthCheckNodePort avoids them; any other sender must be configured to.")
         .do_this(pods);
         found.push(if checked { finding.graded(Severity::Note) } else { finding });
     }
     false
 }
 
-/// One that was asked about and that no object names.
+/// The Service of `--service`, if no object names it.
 fn unclaimed(key: &Key, service: &Service, found: &mut Vec<Finding>) {
     if !service.facts.exposed {
         return;
     }
     let finding = if service.is_local() {
-        Finding::new(Code::NotPreserved, subject(key), "no IngressSourcePreserve names it; its externalTrafficPolicy is Local")
+        Finding::new(Code::NotPreserved, subject(key), "no IngressSourcePreserve selects it; its externalTrafficPolicy is Local")
             .because(
-                "Clients outside keep their address through nodes with an endpoint. Other nodes drop what enters there and answer its external \
-                 addresses themselves, so their own pods and processes pass the ingress by.",
+                "Clients outside keep their source IP through nodes with an endpoint. Other nodes drop the traffic that they receive. They serve the \
+                 external addresses for their own pods and processes, which bypass the ingress.",
             )
             .graded(Severity::Note)
     } else {
-        Finding::new(Code::NotPreserved, subject(key), "no IngressSourcePreserve names it, and its externalTrafficPolicy is Cluster")
-            .because("Nodes put their own address in the place of the client's: whatever decides by address decides about a node.")
+        Finding::new(Code::NotPreserved, subject(key), "no IngressSourcePreserve selects it, and its externalTrafficPolicy is Cluster")
+            .because("Nodes replace the client's source IP by their own (SNAT): policies that compare addresses see a node.")
     };
     found.push(
         finding
-            .do_this("kubectl isp plan -f FILE   # what an IngressSourcePreserve for it would change; manifests/samples has some")
+            .do_this("kubectl isp plan -f FILE   # the changes of an IngressSourcePreserve for it; manifests/samples has examples")
     );
 }

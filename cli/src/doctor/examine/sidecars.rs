@@ -1,4 +1,5 @@
-//! Pods with a sidecar: whether the mode that it works in hands the client's address on, and who has decided on the mode.
+//! Pods with a sidecar: whether its interception mode hands the source IP on, and the setting that
+//! chose the mode.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::mesh::Mesh;
 use crate::text::count;
 
-/// What is wrong with the pods of one owner: the code, the owner, and how its sidecars came to be so.
+/// The fault of the pods of one owner: the code, the owner, and the setting that caused it.
 type Group = (Code, Key, String, String);
 
 pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
@@ -30,7 +31,7 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     hidden(scene, &rules, found);
 }
 
-/// Namespaces that would refuse what the entries ask for.
+/// Namespaces that would reject the sidecars that the entries ask for.
 fn pod_security(scene: &Scene<'_>, rules: &Rules, own: &str, found: &mut Vec<Finding>) {
     for (name, labels) in &scene.cluster.namespaces {
         let Some(level) = labels.get(POD_SECURITY_LABEL).filter(|level| *level != "privileged") else {
@@ -46,7 +47,7 @@ fn pod_security(scene: &Scene<'_>, rules: &Rules, own: &str, found: &mut Vec<Fin
                 Subject::new("Namespace", name),
                 format!("spec.sidecars selects it, and it enforces Pod Security level {level}"),
             )
-            .because("A sidecar in mode TPROXY needs NET_ADMIN, which this level refuses. Its pods are left as they are: their applications see 127.0.0.6.")
+            .because("A sidecar in mode TPROXY needs NET_ADMIN, which this level rejects. Its pods are not changed, and their applications see 127.0.0.6.")
             .do_this(format!("kubectl label namespace {name} {POD_SECURITY_LABEL}=privileged --overwrite"))
             .do_this("or exclude the namespace from spec.sidecars"),
         );
@@ -77,16 +78,16 @@ fn modes(scene: &Scene<'_>, rules: &Rules, found: &mut Vec<Finding>) {
         found.push(match code {
             Code::AnnotationLies => finding
                 .because(
-                    "The pod's annotation says TPROXY, and its sidecar was injected before the annotation was there, or its rules were: the application does \
-                     not see the client, and with istio-cni nothing reaches it at all.",
+                    "The pod is annotated with TPROXY, but its sidecar or its rules were injected before the annotation was set: the application does \
+                     not see the client, and with istio-cni it receives no traffic at all.",
                 )
-                .do_this("kubectl get mutatingwebhookconfigurations   # 0-sourcepreserve.io must come before istio-…")
+                .do_this("kubectl get mutatingwebhookconfigurations   # 0-sourcepreserve.io must sort before istio-*")
                 .do_this(restart),
             Code::ModeChosen => finding
-                .because("spec.sidecars asks for TPROXY there, and the author of the pods has chosen; it is left so, and the application sees 127.0.0.6.")
+                .because("spec.sidecars asks for TPROXY, but the pod template sets another mode, which takes precedence. The application sees 127.0.0.6.")
                 .do_this("remove the setting from the pod template, or the pods from spec.sidecars"),
             _ => finding
-                .because("They were created before the webhook was asked about them, or past it: the application sees 127.0.0.6 until they are created anew.")
+                .because("They were created before the webhook was configured, or while it did not answer: the application sees 127.0.0.6 until they are recreated.")
                 .do_this(restart),
         });
     }
@@ -110,7 +111,7 @@ fn code(
     }
 }
 
-/// Pods right behind a Service whose applications do not see what the sidecar sees.
+/// Pods directly behind a Service whose sidecar sees the source IP, and the application does not.
 fn hidden(scene: &Scene<'_>, rules: &Rules, found: &mut Vec<Finding>) {
     for (key, service, _) in scene.services() {
         if !service.facts.exposed {
@@ -130,8 +131,8 @@ fn hidden(scene: &Scene<'_>, rules: &Rules, found: &mut Vec<Finding>) {
                     Subject::new("Service", key),
                     format!("its pods ({pod_key}) have a sidecar in mode REDIRECT, by {by}"),
                 )
-                .because("The sidecar sees the client, so that ipBlocks works there; the application itself sees 127.0.0.6.")
-                .do_this("if the application looks at addresses: add an entry for its pods to spec.sidecars"),
+                .because("The sidecar sees the client, so ipBlocks works there; the application itself sees 127.0.0.6.")
+                .do_this("if the application reads addresses: add an entry for its pods to spec.sidecars"),
             );
         }
     }

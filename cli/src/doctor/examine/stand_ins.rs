@@ -1,4 +1,4 @@
-//! The addresses that are seen in the client's place, and whether ranges of a policy hold them.
+//! The addresses that replace the client's, and whether the ranges of a policy contain them.
 
 use std::net::IpAddr;
 
@@ -7,16 +7,16 @@ use crate::doctor::cluster::{Cluster, Service};
 use crate::doctor::judgement::Within;
 use crate::doctor::ranges::Range;
 
-/// Of the nodes. kube-proxy masquerades with the address of the interface that leads to the pod: the node's own, or, for a pod of the same
-/// node, one that the node has in its range of pods.
+/// The addresses of nodes. For SNAT, kube-proxy uses the address of the interface towards the pod:
+/// the node's own, or, for a pod of the same node, one of the node's pod range.
 pub(super) struct StandIns {
     nodes: Vec<Range>,
     pods: Vec<Range>,
-    /// All that are the cluster's own.
+    /// All addresses of the cluster.
     own: Vec<Range>,
 }
 
-/// How ranges stand to the nodes, for each family that nodes have addresses of.
+/// Whether ranges contain the nodes, by address family.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
     v4: Option<Within>,
@@ -35,7 +35,7 @@ impl StandIns {
         Self { nodes: addresses, pods, own }
     }
 
-    /// Whether only pods and nodes of the cluster are in the ranges.
+    /// Whether the ranges contain only pods and nodes of the cluster.
     pub(super) fn are_all_of(&self, ranges: &[Range]) -> bool {
         let own = |range: &Range| self.own.iter().any(|own| own.holds(*range));
         !ranges.is_empty() && ranges.iter().all(own)
@@ -46,7 +46,7 @@ impl StandIns {
             let of = |all: &[Range]| all.iter().copied().filter(|one| one.is_v4() == v4).collect::<Vec<_>>();
             let (nodes, pods) = (of(&self.nodes), of(&self.pods));
             match within(&nodes, ranges)? {
-                // What a pod on the entry node sees.
+                // The address that a pod on the receiving node sees.
                 Within::None if pods.iter().any(|pods| holds(ranges, *pods)) => Some(Within::Some),
                 held => Some(held),
             }
@@ -82,7 +82,7 @@ fn within(all: &[Range], ranges: &[Range]) -> Option<Within> {
     }
 }
 
-/// How ranges stand to these addresses.
+/// Whether ranges contain these addresses.
 pub(super) fn addresses_within(addresses: &[IpAddr], ranges: &[Range]) -> Within {
     let all: Vec<Range> = addresses.iter().map(|address| Range::from(*address)).collect();
     within(&all, ranges).unwrap_or(Within::None)

@@ -1,5 +1,5 @@
-//! The ways on which clients outside come to what compares their address: through an exposed Service to a gateway, a sidecar or a
-//! controller of Ingresses, and from there on.
+//! The paths on which clients outside reach an enforcer of policies: through an exposed Service to
+//! a gateway, a sidecar or an ingress controller, and from there to the pods behind it.
 
 mod path;
 
@@ -18,23 +18,23 @@ use crate::doctor::lists::Ingress;
 use crate::doctor::mesh::Reach;
 use crate::doctor::policy::AuthorizationPolicy;
 
-/// Who compares addresses.
+/// The kind of enforcer that compares addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Enforcer {
-    /// A gateway of Istio's.
+    /// An Istio gateway.
     Gateway,
     Sidecar,
-    /// Istio's proxy of a node. It knows the peer only.
+    /// Istio's proxy of a node. It sees only the peer.
     Ztunnel,
     /// Istio's proxy before a Service.
     Waypoint,
-    /// A controller of Ingresses.
+    /// An ingress controller.
     Controller,
     /// The network of the pod itself.
     Pod,
 }
 
-/// A Service by which clients come to enforcers of one kind.
+/// A Service that leads clients to enforcers of one kind.
 pub(super) struct Entry<'a> {
     pub(super) service: &'a Key,
     pub(super) facts: &'a Service,
@@ -46,7 +46,7 @@ pub(super) struct Entry<'a> {
     pods: Vec<(&'a Key, &'a Pod)>,
     /// The addresses of these pods.
     pub(super) addresses: Vec<IpAddr>,
-    /// The Services that they hand requests on to, where that is written.
+    /// The Services to which they forward requests, as far as routes say.
     behind: BTreeSet<Key>,
     /// The pods of these Services that are in the mesh.
     reached: BTreeMap<&'a Key, &'a Pod>,
@@ -67,24 +67,24 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The way of a Service to its pods, whatever they are.
+    /// The path of a Service to its pods.
     pub(super) fn to_pods(service: &'a Key, facts: &'a Service, pods: Vec<(&'a Key, &'a Pod)>) -> Self {
         Self { pods, ..Self::new(service, facts, Enforcer::Pod, Place::Exposed) }
     }
 
-    /// The way that ends here.
+    /// The path that ends here.
     pub(super) fn direct(&self) -> Way<'_, 'a> {
         Way { entry: self, place: self.place, enforcer: self.kind }
     }
 
-    /// The way to what is behind the gateway or the controller.
+    /// The path to the pods behind the gateway or the controller.
     fn further(&self, enforcer: Enforcer) -> Option<Way<'_, 'a>> {
         let Place::Gateway(front) = self.place else { return None };
         Some(Way { entry: self, place: Place::BehindGateway(front), enforcer })
     }
 }
 
-/// A way in, through an entry to where an address is compared.
+/// A path through an entry to the place where an address is compared.
 #[derive(Clone, Copy)]
 pub(super) struct Way<'w, 'a> {
     entry: &'w Entry<'a>,
@@ -101,7 +101,7 @@ impl<'a> Deref for Way<'_, 'a> {
 }
 
 impl Way<'_, '_> {
-    /// The setting on it that puts another address in the client's place.
+    /// The setting on the path that replaces the client's address.
     pub(super) fn cause(&self) -> Option<(Code, Subject)> {
         let front = match self.place {
             Place::Gateway(front) | Place::BehindGateway(front) => front,
@@ -116,7 +116,7 @@ impl Way<'_, '_> {
         Some((code, Subject::new("Service", self.service)))
     }
 
-    /// Whether the address that is seen depends on the Service keeping it.
+    /// Whether the visible address depends on the Service keeping the source IP.
     pub(super) fn is_direct(&self, field: Field) -> bool {
         matches!(
             (self.place, field),
@@ -133,7 +133,7 @@ pub(super) struct Ways<'a> {
     exposed: BTreeSet<&'a Key>,
 }
 
-/// What a pod of an exposed Service compares addresses with. A controller may have a sidecar.
+/// The enforcers in a pod of an exposed Service. A controller may have a sidecar.
 fn enforcers(cluster: &Cluster, key: &Key, pod: &Pod) -> impl Iterator<Item = (Enforcer, Place)> {
     let of_mesh = if pod.gateway {
         Some((Enforcer::Gateway, Place::Gateway(gateways::front(cluster, key, pod))))
@@ -198,12 +198,12 @@ impl<'a> Ways<'a> {
         if known.is_empty() { all().map(|(place, _)| place).collect() } else { known }
     }
 
-    /// The ways to the controllers that serve an Ingress.
+    /// The paths to the controllers that serve an Ingress.
     pub(super) fn to_ingress(&self, ingress: &Ingress) -> Vec<Way<'_, 'a>> {
         self.controllers_of(ingress).into_iter().map(|place| self.entries[place].direct()).collect()
     }
 
-    /// The ways to the controllers that have these settings.
+    /// The paths to the controllers that have these settings.
     pub(super) fn to_controllers(&self, settings: &Key) -> Vec<Way<'_, 'a>> {
         let has =
             |pod: &Pod| pod.controller.as_ref().is_some_and(|own| own.settings.as_ref() == Some(settings));
@@ -211,7 +211,7 @@ impl<'a> Ways<'a> {
         entries.filter(|entry| entry.pods.iter().any(|(_, pod)| has(pod))).map(Entry::direct).collect()
     }
 
-    /// The ways to where a policy is enforced. None: no proxy enforces it.
+    /// The paths to the enforcers of a policy. None: no proxy enforces it.
     pub(super) fn to_policy(&self, key: &Key, policy: &AuthorizationPolicy) -> Option<Vec<Way<'_, 'a>>> {
         let of_mesh = self.cluster.is_root(&key.namespace);
         let targets = policy.targets();
@@ -242,7 +242,7 @@ impl<'a> Ways<'a> {
         let inside =
             if waypoint { Some(Enforcer::Waypoint) } else { enforcer_of(inside.map(|(_, pod)| pod)) };
         if let Some(enforcer) = inside {
-            // No route says which gateway leads there, so that any may.
+            // No route names the gateway, so every gateway may lead there.
             let gateways = self.entries.iter().filter(|entry| entry.kind == Enforcer::Gateway);
             ways.extend(gateways.filter_map(|entry| entry.further(enforcer)));
         }

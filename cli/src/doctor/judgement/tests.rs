@@ -9,7 +9,7 @@ fn judged(place: Place, field: Field, arrival: Arrival, action: Action, negated:
     judge(action, &[Condition { seen, negated, stand_ins: Within::None, insiders: false }])
 }
 
-/// What the address needs: a source IP that is kept, nothing, or something that the cluster cannot give.
+/// What the address depends on: a kept source IP, nothing, or something outside of the cluster.
 #[derive(Clone, Copy, Debug)]
 enum Needs {
     Kept,
@@ -89,12 +89,12 @@ fn ranges_of_the_cluster_are_wrong_only_where_a_client_passes_for_an_insider() {
     let condition =
         |negated, stand_ins| Condition { seen: Seen::StandIn, negated, stand_ins, insiders: true };
     for (action, negated, stand_ins, verdict) in [
-        // Only pods may call, and clients from outside are seen as nodes, which are not in the ranges: as it should be.
+        // Only pods may call; clients outside appear as nodes, which are not in the ranges: right.
         (Action::Allow, false, Within::None, Verdict::Right),
         (Action::Allow, false, Within::All, Verdict::Open),
         (Action::Allow, false, Within::Some, Verdict::Open),
         (Action::Deny, true, Within::None, Verdict::Right),
-        // Everybody but the cluster is denied, and whoever comes through a node passes for the cluster.
+        // Only the cluster is admitted, and every client that comes through a node appears as one.
         (Action::Deny, true, Within::All, Verdict::Open),
         (Action::Deny, false, Within::None, Verdict::Right),
         (Action::Deny, false, Within::All, Verdict::Closed),
@@ -112,7 +112,7 @@ fn a_condition() -> impl Strategy<Value = Condition> {
         .prop_map(|(seen, negated, stand_ins, insiders)| Condition { seen, negated, stand_ins, insiders })
 }
 
-/// Whether an address is in the ranges: what the data plane may come to, for a client that is in them or not.
+/// The results that the data plane may reach for a client inside or outside of the ranges.
 fn compared(condition: Condition, client: bool) -> Vec<bool> {
     match (condition.seen, condition.stand_ins) {
         (Seen::Client, _) => vec![client],
@@ -122,8 +122,8 @@ fn compared(condition: Condition, client: bool) -> Vec<bool> {
 }
 
 proptest! {
-    /// The verdict against what the data plane would do: for each client, inside or outside of each condition's ranges, whether it is
-    /// admitted and whether it should be.
+    /// The verdict against what the data plane would do: for each client, inside or outside of each
+    /// condition's ranges, whether it is admitted and whether it should be.
     #[test]
     fn a_verdict_is_what_the_answers_show(allow in any::<bool>(), conditions in prop::collection::vec(a_condition(), 1..4)) {
         let action = if allow { Action::Allow } else { Action::Deny };

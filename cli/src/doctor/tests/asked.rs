@@ -24,7 +24,7 @@ fn a_preserved_service_that_is_well_has_nothing_to_report() {
 #[test]
 fn what_is_wrong_with_others_is_left_out() {
     let mut world = World::of("healthy");
-    // The one object does not name this Service, so what is wrong with the object does not bear on it.
+    // The object does not select this Service, so faults of the object do not affect it.
     world.remove("Deployment", "sourcepreserve-operator");
     world.the("IngressSourceNode", "work-1")["status"]["proxyConnected"] = json!(false);
     let found = world.examine(Some(&Key::new("plain", "echo")));
@@ -109,7 +109,7 @@ fn a_sidecar_that_a_service_exposes_is_judged_by_its_own_service() {
         "{}",
         lines(&found)
     );
-    assert!(found[0].line.contains("whatever address the client claims"), "{}", found[0].line);
+    assert!(found[0].line.contains("any address that the client claims"), "{}", found[0].line);
     world.rename("AuthorizationPolicy", "shop", "clients", "shop");
     world.the("AuthorizationPolicy", "shop")["spec"]["rules"] =
         json!([{"from": [{"source": {"ipBlocks": ["203.0.113.0/24"]}}]}]);

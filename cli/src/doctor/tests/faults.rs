@@ -360,7 +360,7 @@ const LEFT_OUT: &[Fault] = &[
     ("a cluster that keeps all addresses but one", Code::AddressLost, |_| {}),
 ];
 
-/// What is made by tests of `asked`: a cluster in which it is the first thing to say has more than one fault.
+/// Codes that tests of `asked` cover: to be the first finding, they need several faults.
 const ASKED: [Code; 4] = [Code::PolicyClosed, Code::NotPreserved, Code::SidecarHides, Code::PolicyMisled];
 
 #[test]
@@ -408,8 +408,8 @@ fn what_an_object_leaves_behind_that_was_torn_out_is_told() {
     let found = world.examine(None);
     assert_eq!(
         lines(&found),
-        "warning ISP209 Cluster: 2 nodes with the label sourcepreserve.io/agent-pool, and no object: work-1, work-2\n\
-         warning ISP209 Service istio-system/istio-ingressgateway: IngressSourcePreserve shop has changed it and does not exist any more; its \
+        "warning ISP209 Cluster: 2 nodes with label sourcepreserve.io/agent-pool, but no IngressSourcePreserve exists: work-1, work-2\n\
+         warning ISP209 Service istio-system/istio-ingressgateway: IngressSourcePreserve shop changed it and no longer exists; its \
          externalTrafficPolicy is Local\n\
          note ISP315 Cluster: 1 of 2 exposed Services loses the client's source IP: plain/echo\n"
     );

@@ -178,7 +178,7 @@ fn ztunnel_sees_the_peer_and_nothing_else() {
     let open = found(json!({"ipBlocks": [OUTSIDE]}), &[Code::PolicyOpen]);
     assert!(open[0].line.contains("at the ztunnel of Service plain/echo"), "{}", open[0].line);
     let closed = found(json!({"remoteIpBlocks": [OUTSIDE]}), &[Code::PolicyClosed]);
-    assert!(closed[0].line.contains("ztunnel knows ipBlocks only"), "{}", closed[0].line);
+    assert!(closed[0].line.contains("ztunnel supports only ipBlocks"), "{}", closed[0].line);
 }
 
 #[test]

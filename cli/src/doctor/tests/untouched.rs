@@ -1,4 +1,5 @@
-//! A cluster on which nobody has asked for anything: policies that go by addresses are judged by every way in, without being told which.
+//! A cluster without any IngressSourcePreserve: policies that compare addresses are judged on every
+//! path.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +126,7 @@ fn ranges_that_hold_a_node_let_clients_in_through_it() {
     expect(&at_gateway("ALLOW", &json!({"ipBlocks": ["10.244.1.0/24"]})), &[Code::PolicyOpen]);
     expect(&at_gateway("DENY", &json!({"notIpBlocks": ["10.244.1.0/24"]})), &[Code::PolicyOpen]);
     expect(&at_gateway("ALLOW", &json!({"ipBlocks": ["10.244.1.77"]})), &[]);
-    // The network of all pods, which kube-proxy is told: who calls from inside is denied, and clients that pass for a pod.
+    // The pod network of kube-proxy: callers inside are rejected, and clients that appear as pods.
     expect(&at_gateway("ALLOW", &json!({"ipBlocks": ["10.244.0.0/16"]})), &[Code::PolicyOpen]);
     expect(&at_gateway("DENY", &json!({"ipBlocks": ["10.244.0.0/16"]})), &[Code::PolicyClosed]);
 }
@@ -290,7 +291,7 @@ fn a_policy_that_cannot_be_read_is_named_and_the_others_are_judged() {
     let Finding { severity, subject, line, .. } = &found[2];
     assert_eq!(*severity, Severity::Warning);
     assert_eq!(subject.to_string(), "AuthorizationPolicy shop/by-address");
-    assert!(line.starts_with("it cannot be read: ") && line.contains("expected a sequence"), "{line}");
+    assert!(line.starts_with("it cannot be parsed: ") && line.contains("expected a sequence"), "{line}");
 }
 
 #[test]
@@ -331,11 +332,11 @@ fn what_was_not_looked_at_is_a_warning_where_no_policy_can_be_judged_without_it(
 
 #[test]
 fn words_of_a_policy_cannot_forge_the_report() {
-    let forged = format!("{OUTSIDE}\n\u{1b}[2Jnothing found{}", "!".repeat(10_000));
+    let forged = format!("{OUTSIDE}\n\u{1b}[2Jno faults found{}", "!".repeat(10_000));
     let world = at_gateway("DENY", &json!({"ipBlocks": [forged, OUTSIDE]}));
     let (cluster, now) = world.read();
-    let text = report::text(&cluster, &examine(&cluster, None, now));
-    assert!(!text.contains('\u{1b}') && !text.contains("\nnothing found"), "{text}");
+    let text = report::text(&cluster, &examine(&cluster, None, now), None);
+    assert!(!text.contains('\u{1b}') && !text.contains("\nno faults found"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 2100), "no line is without an end");
 }
 

@@ -87,7 +87,7 @@ impl World {
     pub(super) fn examine(&self, service: Option<&Key>) -> Vec<Finding> {
         let (cluster, taken) = self.read();
         let now = Timestamp::from_second(taken.as_second() + self.later * 3600).unwrap();
-        examine(&cluster, service, now)
+        examine(&cluster, service, now).findings
     }
 }
 

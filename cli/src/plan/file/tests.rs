@@ -45,18 +45,18 @@ fn what_is_wrong_is_told_with_its_place() {
         ("", "web.yaml: there is no IngressSourcePreserve in it"),
         (
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n",
-            "web.yaml, document 1: this is Deployment web (apps/v1); only IngressSourcePreserve of sourcepreserve.io/v1alpha1 \
-             can be planned: leave it out",
+            "web.yaml, document 1: this is Deployment web (apps/v1); plan accepts only IngressSourcePreserve of \
+             sourcepreserve.io/v1alpha1: remove it from the file",
         ),
         (
             "a: b",
-            "web.yaml, document 1: this is something without a kind; only IngressSourcePreserve of sourcepreserve.io/v1alpha1 \
-             can be planned: leave it out",
+            "web.yaml, document 1: this is an object without a kind; plan accepts only IngressSourcePreserve of \
+             sourcepreserve.io/v1alpha1: remove it from the file",
         ),
-        (&format!("{HEAD}{SPEC}"), "web.yaml, document 1: metadata.name: it has no name"),
+        (&format!("{HEAD}{SPEC}"), "web.yaml, document 1: metadata.name is missing"),
         (
             &format!("{web}---\n{web}"),
-            "web.yaml, document 2 (web): this name was there before: an object can be in the file once",
+            "web.yaml, document 2 (web): the file already has an object of this name",
         ),
         (
             &format!("{web}  rollout: {{maxUnavailable: 0}}\n"),

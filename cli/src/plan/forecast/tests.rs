@@ -1,16 +1,18 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use isp_api::preserve::TrafficPolicy;
 use isp_plan::cluster::{Node, Pod, Service};
 use isp_plan::ownership::Owner;
 use isp_plan::{Key, observe};
 use serde_json::{Value, json};
 
 use super::super::merge::merge;
+use super::super::render::render;
 use super::*;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// An ingress node, so many others, kubeadm's kube-proxy, and a Service with an endpoint on the ingress node.
+/// An ingress node, so many others, kubeadm's kube-proxy, and a Service with an ingress endpoint.
 fn cluster(others: usize) -> Cluster {
     let mut cluster = Cluster::default();
     let ready = |labels: &[(&str, &str)]| Node {
@@ -100,43 +102,48 @@ fn settled(mut cluster: Cluster, wanted: Vec<IngressSourcePreserve>) -> Cluster 
 #[test]
 fn a_new_object_is_planned_wave_by_wave() {
     let told = applied(cluster(11), vec![object("web", json!({}))]);
-    assert_eq!(told.text, "\
+    assert_eq!(
+        render(&told),
+        "\
 web would be created
-  1  hold-object web
-  2  apply-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent
-     bind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent
-     apply-agent-policy sourcepreserve-agent-own-node
-     bind-agent-policy sourcepreserve-agent-own-node
-  3  apply-pool kube-system/proxy-agent-default: image agent:1
-     apply-images kube-system/proxy-agent-images-default: image agent:1
-     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
-  4  pull-images work-01, work-02, … (6)
-  5  hand-over-node work-01, work-02, … (6): to the agent of pool default
-  6  handed-over-node work-01, work-02, … (6)
-  7  pull-images work-07, work-08, … (5)
-  8  hand-over-node work-07, work-08, … (5): to the agent of pool default
-  9  handed-over-node work-07, work-08, … (5)
-     delete-images kube-system/proxy-agent-images-default
- 10  label-service web/frontend: sourcepreserve.io/preserve=web
- 11  localise-service web/frontend: externalTrafficPolicy Cluster -> Local
+  1  add finalizer sourcepreserve.io/restore to IngressSourcePreserve web
+  2  create ServiceAccount kube-system/proxy-agent
+     create ClusterRole sourcepreserve-proxy-agent
+     create ClusterRoleBindings sourcepreserve-node-proxier, sourcepreserve-proxy-agent
+     create ValidatingAdmissionPolicy sourcepreserve-agent-own-node
+     create ValidatingAdmissionPolicyBinding sourcepreserve-agent-own-node
+  3  create DaemonSet kube-system/proxy-agent-default (image agent:1)
+     create DaemonSet kube-system/proxy-agent-images-default (pulls image agent:1)
+     add node affinity to DaemonSet kube-system/kube-proxy: sourcepreserve.io/agent-pool DoesNotExist
+  4  pull the agent's images on nodes work-01, work-02 and 4 more
+  5  move nodes work-01, work-02 and 4 more to the agent of pool default
+  6  wait until the agent serves nodes work-01, work-02 and 4 more, then record that the move is complete
+  7  pull the agent's images on nodes work-07, work-08 and 3 more
+  8  move nodes work-07, work-08 and 3 more to the agent of pool default
+  9  wait until the agent serves nodes work-07, work-08 and 3 more, then record that the move is complete
+     delete DaemonSet kube-system/proxy-agent-images-default
+ 10  set label sourcepreserve.io/preserve=web on Service web/frontend
+ 11  set externalTrafficPolicy=Local on Service web/frontend (was Cluster)
+Actions with the same step number run in any order.
 web becomes Ready: the client address arrives at 1 Service
-     its Services, seen from work-01, work-02, … (11): Full -> ClusterOnly
-");
-    assert!(told.ready);
+     view of its Services on nodes work-01, work-02 and 9 more: Full -> ClusterOnly
+"
+    );
+    assert!(told.ready());
 }
 
 #[test]
-fn what_is_applied_already_changes_nothing() {
+fn a_file_that_is_applied_already_changes_nothing() {
     let told = applied(settled(cluster(2), vec![object("web", json!({}))]), vec![object("web", json!({}))]);
     assert_eq!(
-        told.text,
+        render(&told),
         "\
-web is in the cluster as it is in the file
-the operator would change nothing
+web is unchanged: the cluster has it as in the file
+the operator has nothing to change
 web stays Ready: the client address arrives at 1 Service
 "
     );
-    assert!(told.ready);
+    assert!(told.ready());
 }
 
 #[test]
@@ -144,59 +151,62 @@ fn a_change_waits_for_the_agents_only() {
     let before = settled(cluster(2), vec![object("web", json!({}))]);
     let told = applied(before, vec![object("web", json!({"elsewhere": "Hidden"}))]);
     assert_eq!(
-        told.text,
+        render(&told),
         "\
 web would be changed
-the operator would change nothing
+the operator has nothing to change
 web stays Ready: the client address arrives at 1 Service
-     its Services, seen from work-01, work-02: ClusterOnly -> Hidden
+     view of its Services on nodes work-01, work-02: ClusterOnly -> Hidden
 "
     );
-    assert!(told.ready);
+    assert!(told.ready());
 }
 
 #[test]
-fn what_keeps_an_object_from_being_ready_is_told() {
+fn the_reason_why_an_object_does_not_become_ready_is_printed() {
     let mut lost = cluster(2);
     lost.endpoints.clear();
     let told = applied(lost, vec![object("web", json!({}))]);
-    assert_eq!(told.text, "\
+    assert_eq!(render(&told), "\
 web would be created
-  1  hold-object web
+  1  add finalizer sourcepreserve.io/restore to IngressSourcePreserve web
+Actions with the same step number run in any order.
 web does not become Ready: NoIngressEndpoint: Service web/frontend has no ready endpoint on an ingress node, so externalTrafficPolicy Local would drop everything: run one of its pods on an ingress node
 ");
-    assert!(!told.ready);
+    assert!(!told.ready());
 }
 
 #[test]
-fn what_is_left_to_do_for_another_object_is_marked() {
+fn actions_that_are_pending_without_the_file_are_marked() {
     let mut begun = cluster(2);
     begun.objects = merge(BTreeMap::new(), vec![object("web", json!({}))], NOW.parse().unwrap()).0;
     let told =
         applied(begun, vec![object("api", json!({"services": [{"namespace": "web", "name": "api"}]}))]);
-    assert_eq!(told.text, "\
+    assert_eq!(render(&told), "\
 api would be created
-  1  hold-object api
-     hold-object web (without the file, too)
-  2  apply-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent (without the file, too)
-     bind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent (without the file, too)
-     apply-agent-policy sourcepreserve-agent-own-node (without the file, too)
-     bind-agent-policy sourcepreserve-agent-own-node (without the file, too)
-  3  apply-pool kube-system/proxy-agent-default: image agent:1 (without the file, too)
-     apply-images kube-system/proxy-agent-images-default: image agent:1 (without the file, too)
-     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist (without the file, too)
-  4  pull-images work-01 (without the file, too)
-  5  hand-over-node work-01: to the agent of pool default (without the file, too)
-  6  handed-over-node work-01 (without the file, too)
-  7  pull-images work-02 (without the file, too)
-  8  hand-over-node work-02: to the agent of pool default (without the file, too)
-  9  handed-over-node work-02 (without the file, too)
-     delete-images kube-system/proxy-agent-images-default (without the file, too)
- 10  label-service web/frontend: sourcepreserve.io/preserve=web (without the file, too)
- 11  localise-service web/frontend: externalTrafficPolicy Cluster -> Local (without the file, too)
+  1  add finalizer sourcepreserve.io/restore to IngressSourcePreserve api
+     add finalizer sourcepreserve.io/restore to IngressSourcePreserve web (pending without the file, too)
+  2  create ServiceAccount kube-system/proxy-agent (pending without the file, too)
+     create ClusterRole sourcepreserve-proxy-agent (pending without the file, too)
+     create ClusterRoleBindings sourcepreserve-node-proxier, sourcepreserve-proxy-agent (pending without the file, too)
+     create ValidatingAdmissionPolicy sourcepreserve-agent-own-node (pending without the file, too)
+     create ValidatingAdmissionPolicyBinding sourcepreserve-agent-own-node (pending without the file, too)
+  3  create DaemonSet kube-system/proxy-agent-default (image agent:1) (pending without the file, too)
+     create DaemonSet kube-system/proxy-agent-images-default (pulls image agent:1) (pending without the file, too)
+     add node affinity to DaemonSet kube-system/kube-proxy: sourcepreserve.io/agent-pool DoesNotExist (pending without the file, too)
+  4  pull the agent's images on node work-01 (pending without the file, too)
+  5  move node work-01 to the agent of pool default (pending without the file, too)
+  6  wait until the agent serves node work-01, then record that the move is complete (pending without the file, too)
+  7  pull the agent's images on node work-02 (pending without the file, too)
+  8  move node work-02 to the agent of pool default (pending without the file, too)
+  9  wait until the agent serves node work-02, then record that the move is complete (pending without the file, too)
+     delete DaemonSet kube-system/proxy-agent-images-default (pending without the file, too)
+ 10  set label sourcepreserve.io/preserve=web on Service web/frontend (pending without the file, too)
+ 11  set externalTrafficPolicy=Local on Service web/frontend (was Cluster) (pending without the file, too)
+Actions with the same step number run in any order.
 api does not become Ready: ServiceMissing: Service web/api does not exist: create it, or take it out of spec.services
 ");
-    assert!(!told.ready);
+    assert!(!told.ready());
 }
 
 #[test]
@@ -212,17 +222,18 @@ fn an_agent_that_is_in_trouble_stays_so_and_is_rolled_back_at_its_deadline() {
     }
     let told = applied(world.cluster, vec![object("web", json!({}))]);
     assert_eq!(
-        told.text,
+        render(&told),
         "\
-web is in the cluster as it is in the file
-the agent of node work-01 is in trouble, and is taken to stay so
-     600 s later
-  1  roll-back-node work-01: container proxy-agent: ImagePullBackOff (without the file, too)
-  2  handed-back-node work-01 (without the file, too)
+web is unchanged: the cluster has it as in the file
+the agent on node work-01 fails; the plan assumes that it keeps failing
+     wait 600 s
+  1  roll back node work-01 to the cluster's kube-proxy: container proxy-agent: ImagePullBackOff (pending without the file, too)
+  2  wait until the cluster's kube-proxy serves node work-01, then record that the move is complete (pending without the file, too)
+Actions with the same step number run in any order.
 web does not become Ready: Degraded: the agent of node work-01 in pool default missed its deadline
 "
     );
-    assert!(!told.ready);
+    assert!(!told.ready());
 }
 
 #[test]
@@ -233,52 +244,85 @@ fn an_object_that_is_being_deleted_cannot_become_ready() {
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(NOW.parse().unwrap()));
     let told = applied(going, vec![object("web", json!({}))]);
     assert_eq!(
-        told.text,
+        render(&told),
         "\
-web is in the cluster as it is in the file
-  1  return-policy web/frontend (without the file, too)
-  2  release-service web/frontend (without the file, too)
-  3  hand-back-node work-01 (without the file, too)
-  4  handed-back-node work-01 (without the file, too)
-     forget-node work-01 (without the file, too)
-     delete-pool kube-system/proxy-agent-default (without the file, too)
-     release-kube-proxy kube-system/kube-proxy (without the file, too)
-  5  delete-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent (without the file, too)
-     unbind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent (without the file, too)
-     delete-agent-policy sourcepreserve-agent-own-node (without the file, too)
-     unbind-agent-policy sourcepreserve-agent-own-node (without the file, too)
-  6  let-object-go web (without the file, too)
-web does not become Ready: it is being deleted, and is gone in the end; apply the file then
+web is unchanged: the cluster has it as in the file
+  1  set externalTrafficPolicy=Cluster on Service web/frontend as field manager kubectl-create (pending without the file, too)
+  2  remove the operator's label and annotation from Service web/frontend (pending without the file, too)
+  3  move node work-01 back to the cluster's kube-proxy (pending without the file, too)
+  4  wait until the cluster's kube-proxy serves node work-01, then record that the move is complete (pending without the file, too)
+     delete IngressSourceNode work-01 (pending without the file, too)
+     delete DaemonSet kube-system/proxy-agent-default (pending without the file, too)
+     remove the operator's node affinity and annotation from DaemonSet kube-system/kube-proxy (pending without the file, too)
+  5  delete ServiceAccount kube-system/proxy-agent (pending without the file, too)
+     delete ClusterRole sourcepreserve-proxy-agent (pending without the file, too)
+     delete ClusterRoleBindings sourcepreserve-node-proxier, sourcepreserve-proxy-agent (pending without the file, too)
+     delete ValidatingAdmissionPolicy sourcepreserve-agent-own-node (pending without the file, too)
+     delete ValidatingAdmissionPolicyBinding sourcepreserve-agent-own-node (pending without the file, too)
+  6  remove finalizer sourcepreserve.io/restore from IngressSourcePreserve web (pending without the file, too)
+Actions with the same step number run in any order.
+web does not become Ready: Deleted: the object is being deleted; apply the file again once it is gone
 "
     );
-    assert!(!told.ready);
+    assert!(!told.ready());
 }
 
 #[test]
-fn many_waves_are_told_as_one() {
+fn many_equal_waves_are_printed_once() {
     let told = applied(cluster(9), vec![object("web", json!({"rollout": {"maxUnavailable": 1}}))]);
-    assert_eq!(told.text, "\
+    assert_eq!(
+        render(&told),
+        "\
 web would be created
-  1  hold-object web
-  2  apply-agent-account kube-system/proxy-agent, sourcepreserve-proxy-agent
-     bind-agent-account sourcepreserve-node-proxier, sourcepreserve-proxy-agent
-     apply-agent-policy sourcepreserve-agent-own-node
-     bind-agent-policy sourcepreserve-agent-own-node
-  3  apply-pool kube-system/proxy-agent-default: image agent:1
-     apply-images kube-system/proxy-agent-images-default: image agent:1
-     keep-kube-proxy-off kube-system/kube-proxy: required node affinity, sourcepreserve.io/agent-pool DoesNotExist
-  4  pull-images work-01
-  5  hand-over-node work-01: to the agent of pool default
-  6  handed-over-node work-01
-  7  the same in 7 more waves: work-02, work-03, … (7)
- 28  pull-images work-09
- 29  hand-over-node work-09: to the agent of pool default
- 30  handed-over-node work-09
-     delete-images kube-system/proxy-agent-images-default
- 31  label-service web/frontend: sourcepreserve.io/preserve=web
- 32  localise-service web/frontend: externalTrafficPolicy Cluster -> Local
+  1  add finalizer sourcepreserve.io/restore to IngressSourcePreserve web
+  2  create ServiceAccount kube-system/proxy-agent
+     create ClusterRole sourcepreserve-proxy-agent
+     create ClusterRoleBindings sourcepreserve-node-proxier, sourcepreserve-proxy-agent
+     create ValidatingAdmissionPolicy sourcepreserve-agent-own-node
+     create ValidatingAdmissionPolicyBinding sourcepreserve-agent-own-node
+  3  create DaemonSet kube-system/proxy-agent-default (image agent:1)
+     create DaemonSet kube-system/proxy-agent-images-default (pulls image agent:1)
+     add node affinity to DaemonSet kube-system/kube-proxy: sourcepreserve.io/agent-pool DoesNotExist
+  4  pull the agent's images on node work-01
+  5  move node work-01 to the agent of pool default
+  6  wait until the agent serves node work-01, then record that the move is complete
+  7  repeat steps 4 to 6 in 7 more waves: work-02, work-03 and 5 more
+ 28  pull the agent's images on node work-09
+ 29  move node work-09 to the agent of pool default
+ 30  wait until the agent serves node work-09, then record that the move is complete
+     delete DaemonSet kube-system/proxy-agent-images-default
+ 31  set label sourcepreserve.io/preserve=web on Service web/frontend
+ 32  set externalTrafficPolicy=Local on Service web/frontend (was Cluster)
+Actions with the same step number run in any order.
 web becomes Ready: the client address arrives at 1 Service
-     its Services, seen from work-01, work-02, … (9): Full -> ClusterOnly
-");
-    assert!(include_str!("../../../../docs/kubectl-isp.md").contains(&told.text), "the manual shows it");
+     view of its Services on nodes work-01, work-02 and 7 more: Full -> ClusterOnly
+"
+    );
+    assert!(include_str!("../../../../docs/kubectl-isp.md").contains(&render(&told)), "the manual shows it");
+}
+
+#[test]
+fn json_has_the_action_names_of_the_operator_and_a_description_for_people() {
+    let told = applied(cluster(1), vec![object("web", json!({}))]);
+    let json = json!(told);
+    let steps = json["steps"].as_array().unwrap();
+    assert_eq!((&steps[0]["step"], &steps[0]["waitSeconds"]), (&json!(1), &json!(0)));
+    let last = steps.last().unwrap();
+    assert_eq!(
+        last["actions"],
+        json!([{
+            "action": "localise-service", "object": "service/web/frontend", "pendingWithoutFile": false,
+            "description": "set externalTrafficPolicy=Local on Service web/frontend (was Cluster)",
+        }])
+    );
+    assert_eq!(
+        json["objects"],
+        json!([{
+            "name": "web", "change": "created", "ready": true, "message": "the client address arrives at 1 Service",
+            "views": [{"from": "Full", "to": "ClusterOnly", "nodes": ["work-01"]}],
+        }])
+    );
+    let lines = render(&told).lines().filter(|line| line.starts_with(' ')).count();
+    let actions = steps.iter().flat_map(|step| step["actions"].as_array().unwrap()).count();
+    assert_eq!(lines, actions - 1 + 1, "two ClusterRoleBindings share a line, and the view has one");
 }

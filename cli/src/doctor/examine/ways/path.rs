@@ -1,20 +1,20 @@
-//! A way in words: whose address is where.
+//! A path in words: whose address is visible at each hop.
 
 use std::fmt;
 
 use super::{Enforcer, Way};
 use crate::doctor::judgement::{Arrival, Field, Front, Place, Seen};
 
-/// Whose address is compared in the client's place.
+/// Whose address a policy compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::doctor::examine) enum Whose {
     Client,
-    /// Any that the client writes into a header.
+    /// Any address that the client writes into a header.
     Claimed,
     Gateway,
     Node,
     Balancer,
-    /// That of a proxy which stands before the gateway.
+    /// That of a proxy before the gateway.
     Proxy,
     /// None: the enforcer does not know the field.
     Nothing,
@@ -24,12 +24,12 @@ impl fmt::Display for Whose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Client => "the client's address",
-            Self::Claimed => "whatever address the client claims",
+            Self::Claimed => "any address that the client claims",
             Self::Gateway => "the gateway's address",
             Self::Node => "a node's address",
             Self::Balancer => "the load balancer's address",
             Self::Proxy => "the address of the proxy before the gateway",
-            Self::Nothing => "nothing, for ztunnel knows ipBlocks only",
+            Self::Nothing => "nothing, because ztunnel supports only ipBlocks",
         })
     }
 }
@@ -47,7 +47,7 @@ impl Way<'_, '_> {
         }
     }
 
-    /// Where, and through which Service.
+    /// The place, and the Service that leads there.
     pub(in crate::doctor::examine) fn through(&self) -> String {
         let entry = self.name();
         let place = match (self.place, self.enforcer) {
@@ -59,7 +59,7 @@ impl Way<'_, '_> {
         format!("{place} of Service {} (externalTrafficPolicy {})", self.service, self.facts.policy())
     }
 
-    /// What the Service leads to.
+    /// The kind of pods behind the Service.
     fn name(&self) -> &'static str {
         match self.entry.kind {
             Enforcer::Gateway | Enforcer::Waypoint => "gateway",
@@ -70,14 +70,14 @@ impl Way<'_, '_> {
         }
     }
 
-    /// Hop by hop. `seen`: whose address is compared in the end.
+    /// The hops. `seen`: whose address is compared at the end.
     pub(in crate::doctor::examine) fn hops(&self, field: Field, seen: Seen) -> Vec<String> {
         let type_ = self.facts.spec.type_.as_deref().unwrap_or("ClusterIP");
         let policy = self.facts.policy();
         let (kept, peer) = match self.arrival {
             Arrival::Client => ("the source IP stays the client's", "the client"),
             Arrival::Balancer => (
-                "the load balancer opens connections of its own (ipMode Proxy), so the source IP is the balancer's",
+                "the load balancer opens its own connections (ipMode Proxy), so the source IP is the balancer's",
                 "the load balancer",
             ),
             Arrival::Node => {

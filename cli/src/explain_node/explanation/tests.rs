@@ -63,13 +63,15 @@ fn report(connected: bool, views: &[(&str, &str, i64, bool, Option<bool>)]) -> I
     .unwrap()
 }
 
-fn told(
+fn explained(
     node: &Node,
     objects: &[IngressSourcePreserve],
     report: Option<&IngressSourceNode>,
     pods: &[(Key, Pod)],
-) -> String {
-    tell(&Facts { name: "work-1", node, objects, report, pods })
+) -> (String, bool) {
+    let facts = Facts { name: "work-1", node, objects, report, pods, width: None };
+    let Explanation { text, sound } = explain(&facts);
+    (text, sound)
 }
 
 #[test]
@@ -79,24 +81,26 @@ fn a_node_elsewhere_whose_agent_has_acknowledged() {
         true,
         &[("web", "ClusterOnly", 2, true, Some(true)), ("internal-gateway", "Hidden", 2, true, None)],
     );
-    let told = told(&node(&[], Some("default")), &objects, Some(&said), &[pod("proxy-agent-default", None)]);
+    let pods = [pod("proxy-agent-default", None)];
+    let (text, sound) = explained(&node(&[], Some("default")), &objects, Some(&said), &pods);
+    assert!(sound);
     assert_eq!(
-        told,
+        text,
         "\
-work-1: the agent of pool default serves it
+work-1: served by the agent of pool default
   kube-proxy behind the agent: pod kube-system/proxy-agent-default-x7k2p, ready
   internal-gateway
-             Hidden: it may not see the Services at all, their ClusterIPs included
-             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             Hidden: the node does not see the Services at all, not even their ClusterIPs
+             non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
              in pool default: its selector matches (every node)
-             acknowledged: Hidden of generation 2 (now 2), read by kube-proxy, the kernel cannot be looked at
-  web        ClusterOnly: it may not see the external addresses of the Services
-             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             acknowledged: Hidden at generation 2 (current: 2), listed by kube-proxy, the kernel's rules cannot be read
+  web        ClusterOnly: the node does not see the external addresses of the Services
+             non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
              in pool default: its selector matches (every node)
-             acknowledged: ClusterOnly of generation 2 (now 2), read by kube-proxy, in the kernel
+             acknowledged: ClusterOnly at generation 2 (current: 2), listed by kube-proxy, programmed in the kernel
 "
     );
-    assert!(include_str!("../../../../docs/kubectl-isp.md").contains(&told), "the manual shows it");
+    assert!(include_str!("../../../../docs/kubectl-isp.md").contains(&text), "the manual shows it");
 }
 
 #[test]
@@ -110,41 +114,44 @@ fn an_agent_that_is_behind() {
         pod("kube-proxy", None),
         pod("proxy-agent-default", Some("container proxy-agent: CrashLoopBackOff")),
     ];
-    assert_eq!(told(&node(&[], Some("default")), &objects, Some(&said), &pods), "\
-work-1: the agent of pool default serves it
+    let (text, sound) = explained(&node(&[], Some("default")), &objects, Some(&said), &pods);
+    assert!(!sound);
+    assert_eq!(text, "\
+work-1: served by the agent of pool default
   kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
              behind the agent: pod kube-system/proxy-agent-default-x7k2p, container proxy-agent: CrashLoopBackOff
-  api        ClusterOnly: it may not see the external addresses of the Services
-             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+  api        ClusterOnly: the node does not see the external addresses of the Services
+             non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
              in pool default: its selector matches (every node)
-             acknowledged: ClusterOnly of generation 2 (now 2), read by kube-proxy, not in the kernel yet
-  new        ClusterOnly: it may not see the external addresses of the Services
-             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             acknowledged: ClusterOnly at generation 2 (current: 2), listed by kube-proxy, not programmed in the kernel yet
+  new        ClusterOnly: the node does not see the external addresses of the Services
+             non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
              in pool default: its selector matches (every node)
              acknowledged: nothing of this object
-  web        ClusterOnly: it may not see the external addresses of the Services
-             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+  web        ClusterOnly: the node does not see the external addresses of the Services
+             non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
              in pool default: its selector matches (every node)
-             acknowledged: ClusterOnly of generation 1 (now 2), read by kube-proxy, in the kernel
+             acknowledged: ClusterOnly at generation 1 (current: 2), listed by kube-proxy, programmed in the kernel
   behind     kube-proxy is not connected to the agent
-             api: the kernel's rules have not followed yet
-             new: the agent does not know the object yet
-             web: has generation 1 of the object, not 2
-             the cluster's own kube-proxy has not ended here, and writes rules, too
+             api: kube-proxy has not updated the kernel's rules yet
+             new: the agent has not read the object yet
+             web: the agent works with generation 1 of the object, not 2
+             the cluster's own kube-proxy still runs on the node and writes rules, too
 ");
 }
 
 #[test]
 fn an_ingress_node_needs_no_agent() {
-    let told =
-        told(&node(&[(INGRESS, "")], None), &[object("web", json!({}))], None, &[pod("kube-proxy", None)]);
+    let (node, objects) = (node(&[(INGRESS, "")], None), [object("web", json!({}))]);
+    let (text, sound) = explained(&node, &objects, None, &[pod("kube-proxy", None)]);
+    assert!(sound);
     assert_eq!(
-        told,
+        text,
         "\
-work-1: the cluster's kube-proxy serves it
+work-1: served by the cluster's kube-proxy
   kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
-  web        Full: it may see the Services as they are
-             an ingress node: ingressNodes.selector matches (node-role.kubernetes.io/ingress=)
+  web        Full: the node sees all addresses of the Services
+             ingress node: ingressNodes.selector matches (node-role.kubernetes.io/ingress=)
 "
     );
 }
@@ -153,16 +160,18 @@ work-1: the cluster's kube-proxy serves it
 fn a_node_that_matches_no_pool() {
     let pools = json!([{"name": "gpu", "selector": {"matchLabels": {"accelerator": "gpu"}}}]);
     let objects = [object("web", json!({"nodePools": pools}))];
+    let (text, sound) = explained(&node(&[], None), &objects, None, &[pod("kube-proxy", None)]);
+    assert!(!sound);
     assert_eq!(
-        told(&node(&[], None), &objects, None, &[pod("kube-proxy", None)]),
+        text,
         "\
-work-1: the cluster's kube-proxy serves it
+work-1: served by the cluster's kube-proxy
   kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
-  web        ClusterOnly: it may not see the external addresses of the Services
-             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
-             in no pool: no selector of gpu matches, so it gets no agent
+  web        ClusterOnly: the node does not see the external addresses of the Services
+             non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+             in no pool: no selector of gpu matches, so the node gets no agent
              acknowledged: nothing, no agent reports
-  behind     the node has no agent yet
+  behind     web: no pool selects the node, so it gets no agent
 "
     );
 }
@@ -176,20 +185,22 @@ fn objects_that_cannot_be_vouched_for() {
         object("b", json!({"serviceLabel": label})),
         object("c", json!({"ingressNodes": bad})),
     ];
-    assert_eq!(told(&node(&[], None), &objects, None, &[]), "\
-work-1: the cluster's kube-proxy serves it
-  kube-proxy no pod runs it here
-  a          ClusterOnly: it may not see the external addresses of the Services
-             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+    let (text, sound) = explained(&node(&[], None), &objects, None, &[]);
+    assert!(!sound);
+    assert_eq!(text, "\
+work-1: served by the cluster's kube-proxy
+  kube-proxy no pod on this node runs it
+  a          ClusterOnly: the node does not see the external addresses of the Services
+             non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
              in pool default: its selector matches (every node)
              acknowledged: nothing, no agent reports
-  b          ClusterOnly: it may not see the external addresses of the Services
-             elsewhere: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
+  b          ClusterOnly: the node does not see the external addresses of the Services
+             non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
              in doubt: spec.serviceLabel: example.com/skip=yes already marks the Services of the older IngressSourcePreserve a, so its view stands; give this one another value
              in pool default: its selector matches (every node)
              acknowledged: nothing, no agent reports
-  c          ClusterOnly: it may not see the external addresses of the Services
-             elsewhere: ingressNodes.selector does not match (a in ())
+  c          ClusterOnly: the node does not see the external addresses of the Services
+             non-ingress node: ingressNodes.selector does not match (a in ())
              in doubt: spec.ingressNodes.selector: In on label \"a\" lists no values; add at least one, or use Exists or DoesNotExist
              in pool default: its selector matches (every node)
              acknowledged: nothing, no agent reports
@@ -201,12 +212,14 @@ work-1: the cluster's kube-proxy serves it
 fn a_node_between_the_two() {
     let handover = Handover::new("default", "2026-01-01T00:00:00Z".parse().unwrap());
     let over = Node { handover: Some(handover.clone()), ready: false, ..node(&[], Some("default")) };
+    let (text, sound) = explained(&over, &[], None, &[]);
+    assert!(!sound);
     assert_eq!(
-        told(&over, &[], None, &[]),
+        text,
         "\
-work-1: goes over to the agent of pool default since 2026-01-01 00:00:00 UTC; the node is not ready
-  kube-proxy no pod runs it here
-  objects    none: the node sees everything
+work-1: moving to the agent of pool default since 2026-01-01 00:00:00 UTC; the node is NotReady
+  kube-proxy no pod on this node runs it
+  objects    none: the node sees all Services
 "
     );
     let failure = Failure {
@@ -215,23 +228,37 @@ work-1: goes over to the agent of pool default since 2026-01-01 00:00:00 UTC; th
         reason: "container proxy-agent: ImagePullBackOff".to_owned(),
     };
     let back = Node { handover: Some(handover), failure: Some(failure), ..node(&[], None) };
+    let (text, sound) = explained(&back, &[], None, &[pod("kube-proxy", None)]);
+    assert!(!sound);
     assert_eq!(
-        told(&back, &[], None, &[pod("kube-proxy", None)]),
+        text,
         "\
-work-1: goes back from the agent of pool default to the cluster's kube-proxy since 2026-01-01 00:00:00 UTC
+work-1: moving back from the agent of pool default to the cluster's kube-proxy since 2026-01-01 00:00:00 UTC
   kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
-  objects    none: the node sees everything
-  wrong      the agent of pool default failed here: container proxy-agent: ImagePullBackOff
-  to do      kubectl annotate node work-1 sourcepreserve.io/agent-failed-   # tries it again once it is mended
+  objects    none: the node sees all Services
+  problem    the agent of pool default failed on this node: container proxy-agent: ImagePullBackOff
+  to do      kubectl annotate node work-1 sourcepreserve.io/agent-failed-   # retries, once the cause is fixed
 "
     );
     let stray = node(&[(AGENT_POOL_LABEL, "mine")], None);
+    let (text, sound) = explained(&stray, &[], None, &[pod("kube-proxy", None)]);
+    assert!(!sound);
     assert_eq!(
-        told(&stray, &[], None, &[pod("kube-proxy", None)]),
+        text,
         "\
-work-1: carries sourcepreserve.io/agent-pool=mine, which the operator did not put there: remove it
+work-1: has label sourcepreserve.io/agent-pool=mine, which the operator did not set: remove it
   kube-proxy the cluster's own: pod kube-system/kube-proxy-x7k2p, ready
-  objects    none: the node sees everything
+  objects    none: the node sees all Services
 "
     );
+}
+
+#[test]
+fn a_node_without_kube_proxy_is_left_out_and_needs_no_agent() {
+    let mut web = object("web", json!({}));
+    web.status = serde_json::from_value(json!({"leftOut": {"count": 1, "nodes": ["work-1"]}})).unwrap();
+    let (text, sound) = explained(&node(&[], None), &[web], None, &[]);
+    assert!(sound, "{text}");
+    assert!(text.contains("left out: the cluster's kube-proxy does not run on this node"), "{text}");
+    assert!(!text.contains("behind"), "{text}");
 }
