@@ -2,7 +2,7 @@
 //!
 //! | file | decides |
 //! |---|---|
-//! | `scene` | which object has a say in what: the Services it may change, the nodes that are elsewhere for it |
+//! | `snapshot` | which object has a say in what: the Services it may change, the nodes that are elsewhere for it |
 //! | `ingress` | which nodes show an object's Services in full, so that the last way in is never closed |
 //! | `checks` | step 1: what keeps an object from being begun |
 //! | `kube_proxy` | which DaemonSet is the cluster's kube-proxy, and what keeps it off nodes with an agent |
@@ -21,7 +21,7 @@
 //! - no node that is the last to serve a Service is handed over, and none hides it: `ingress`
 //! - no Service gets the label, and none the policy, before every node elsewhere has acknowledged the object's generation; none
 //!   without a ready endpoint on an ingress node: `services::advance`
-//! - no agent is taken away while a Service of an object that needs it is still changed: `Scene::needs_agent`
+//! - no agent is taken away while a Service of an object that needs it is still changed: `Snapshot::needs_agent`
 //! - the finalizer goes last: `finish`
 
 mod accounts;
@@ -30,16 +30,16 @@ mod ingress;
 mod kube_proxy;
 mod pools;
 mod rollout;
-mod scene;
 mod services;
 mod sidecars;
+mod snapshot;
 mod status;
 
 use k8s_openapi::jiff::Timestamp;
 
 use self::pools::Pools;
 use self::rollout::Rollout;
-use self::scene::{Going, Scene};
+use self::snapshot::{Deletion, Snapshot};
 use crate::action::Action;
 use crate::cluster::{Cluster, Key};
 use crate::waits::Waits;
@@ -115,40 +115,40 @@ pub enum About {
 
 /// What is to be done next, and what is to be said.
 pub fn plan(cluster: &Cluster, settings: &Settings, waits: &Waits, now: Timestamp) -> Plan {
-    let scene = Scene::new(cluster, settings, waits, now);
+    let snapshot = Snapshot::new(cluster, settings, waits, now);
     let mut plan = Plan::default();
-    let pools = Pools::new(&scene);
-    let rollout = Rollout::new(&scene, &pools, &mut plan);
-    pools.plan(&scene, &mut plan);
-    kube_proxy::plan(&scene, &pools, &mut plan);
-    let services = services::plan(&scene, &rollout, &mut plan);
-    sidecars::plan(&scene, &mut plan);
-    finalizers(&scene, &pools, &rollout, &mut plan);
-    status::plan(&scene, &pools, &rollout, &services, &mut plan);
-    plan.waits = scene.clock.into_waits();
+    let pools = Pools::new(&snapshot);
+    let rollout = Rollout::plan(&snapshot, &pools, &mut plan);
+    pools.plan(&snapshot, &mut plan);
+    kube_proxy::plan(&snapshot, &pools, &mut plan);
+    let services = services::plan(&snapshot, &rollout, &mut plan);
+    sidecars::plan(&snapshot, &mut plan);
+    finalizers(&snapshot, &pools, &rollout, &mut plan);
+    status::plan(&snapshot, &pools, &rollout, &services, &mut plan);
+    plan.waits = snapshot.clock.into_waits();
     plan
 }
 
 /// Holds objects before anything is changed for them, and lets them go when nothing of it is left.
-fn finalizers(scene: &Scene<'_>, pools: &Pools<'_>, rollout: &Rollout<'_>, plan: &mut Plan) {
-    for object in &scene.objects {
-        let held = match object.going {
+fn finalizers(snapshot: &Snapshot<'_>, pools: &Pools<'_>, rollout: &Rollout<'_>, plan: &mut Plan) {
+    for object in &snapshot.objects {
+        let held = match object.deletion {
             None if object.held => continue,
             None => true,
             Some(_) if !object.held => continue,
-            Some(Going::Restore) => {
+            Some(Deletion::Restore) => {
                 let left = !object.touched.is_empty()
                     || rollout.on_the_way_back()
-                    || (scene.nobody_needs_agents()
-                        && (pools::anything_left(scene) || accounts::anything_left(scene)))
-                    || sidecars::anything_left(scene, object);
+                    || (snapshot.nobody_needs_agents()
+                        && (pools::anything_left(snapshot) || accounts::anything_left(snapshot)))
+                    || sidecars::anything_left(snapshot, object);
                 if left {
                     continue;
                 }
                 false
             }
-            Some(Going::Retain) => {
-                if !scene.is_retained(object) || !pools.are_retained(scene, object) {
+            Some(Deletion::Retain) => {
+                if !snapshot.is_retained(object) || !pools.are_retained(snapshot, object) {
                     continue;
                 }
                 false

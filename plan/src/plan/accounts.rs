@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::Plan;
 use super::pools::{covers, is_retained};
-use super::scene::Scene;
+use super::snapshot::Snapshot;
 use crate::action::Action;
 use crate::cluster::{Cluster, Key, PodRole, Written};
 use crate::own::{OwnKind, content};
@@ -67,11 +67,11 @@ pub(super) struct Accounts(BTreeMap<(OwnKind, Key), (Value, Standing)>);
 
 impl Accounts {
     /// With agents in these namespaces, or soon.
-    pub(super) fn new(scene: &Scene<'_>, soon: impl Iterator<Item = String>) -> Self {
-        let namespaces: BTreeSet<String> = soon.chain(inhabited(scene)).collect();
-        let wanted = objects::wanted(&namespaces, &scene.settings.agent_pull_secrets).into_iter();
+    pub(super) fn new(snapshot: &Snapshot<'_>, soon: impl Iterator<Item = String>) -> Self {
+        let namespaces: BTreeSet<String> = soon.chain(inhabited(snapshot)).collect();
+        let wanted = objects::wanted(&namespaces, &snapshot.settings.agent_pull_secrets).into_iter();
         let standing = |((kind, key), object): ((OwnKind, Key), Value)| {
-            let standing = stands(scene.cluster, kind, &key, &object);
+            let standing = stands(snapshot.cluster, kind, &key, &object);
             ((kind, key), (object, standing))
         };
         Self(wanted.map(standing).collect())
@@ -104,7 +104,7 @@ impl Accounts {
     }
 
     /// Makes what is wanted, and deletes what no agent needs any more.
-    pub(super) fn plan(&self, scene: &Scene<'_>, plan: &mut Plan) {
+    pub(super) fn plan(&self, snapshot: &Snapshot<'_>, plan: &mut Plan) {
         // Nobody else's account is given rights, and one of an earlier release is known by its rights.
         let is_account = |kind: &OwnKind| *kind == OwnKind::Account;
         let rights = !self.0.iter().any(|((kind, _), (_, standing))| {
@@ -117,7 +117,7 @@ impl Accounts {
                 plan.actions.push(Action::ApplyOwn { kind, key, object });
             }
         }
-        for (kind, key, written) in ours(scene.cluster) {
+        for (kind, key, written) in ours(snapshot.cluster) {
             if !written.deleting && !self.0.contains_key(&(kind, key.clone())) {
                 let (key, identity) = (key.clone(), written.identity.clone());
                 plan.actions.push(Action::DeleteOwn { kind, key, identity });
@@ -127,8 +127,9 @@ impl Accounts {
 }
 
 /// Whether something of it is left that is not to stay with a pool that is retained.
-pub(super) fn anything_left(scene: &Scene<'_>) -> bool {
-    ours(scene.cluster).next().is_some() && !scene.made.iter().any(|(_, set)| is_retained(scene, set))
+pub(super) fn anything_left(snapshot: &Snapshot<'_>) -> bool {
+    ours(snapshot.cluster).next().is_some()
+        && !snapshot.made.iter().any(|(_, set)| is_retained(snapshot, set))
 }
 
 fn ours(cluster: &Cluster) -> impl Iterator<Item = (OwnKind, &Key, &Written)> {
@@ -138,14 +139,14 @@ fn ours(cluster: &Cluster) -> impl Iterator<Item = (OwnKind, &Key, &Written)> {
 
 /// The namespaces with a DaemonSet of ours, or with a pod of an agent where it has an account. A pod on a node that does not answer ends
 /// when the node comes back, with or without an account.
-fn inhabited(scene: &Scene<'_>) -> impl Iterator<Item = String> {
-    let sets = scene.made.iter().map(|(key, _)| key.namespace.clone());
+fn inhabited(snapshot: &Snapshot<'_>) -> impl Iterator<Item = String> {
+    let sets = snapshot.made.iter().map(|(key, _)| key.namespace.clone());
     let has_account = |namespace: &str| {
-        let account = scene.cluster.own(OwnKind::Account).find(|(key, _)| key.namespace == namespace);
+        let account = snapshot.cluster.own(OwnKind::Account).find(|(key, _)| key.namespace == namespace);
         account.is_some_and(|(_, account)| account.ours)
     };
-    let answers = |node: &str| scene.cluster.nodes.get(node).is_some_and(|node| node.ready);
-    let pods = scene.cluster.pods.iter().filter(move |(key, pod)| {
+    let answers = |node: &str| snapshot.cluster.nodes.get(node).is_some_and(|node| node.ready);
+    let pods = snapshot.cluster.pods.iter().filter(move |(key, pod)| {
         matches!(pod.role, Some(PodRole::Agent { .. })) && answers(&pod.node) && has_account(&key.namespace)
     });
     sets.chain(pods.map(|(key, _)| key.namespace.clone()))

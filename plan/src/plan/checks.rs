@@ -3,7 +3,7 @@
 use isp_api::Reason;
 use isp_api::preserve::TrafficPolicy;
 
-use super::scene::Object;
+use super::snapshot::Object;
 use crate::cluster::{Cluster, Key, Node, Service};
 use crate::ownership::{Declared, label_declared, policy_declared};
 
@@ -76,7 +76,7 @@ pub(super) fn declared_message(key: &Key, declared: &Declared) -> String {
 }
 
 pub(super) fn check(cluster: &Cluster, object: &Object<'_>, nodes: &[(&str, &Node)]) -> Vec<Finding> {
-    if object.going.is_some() {
+    if object.deletion.is_some() {
         return Vec::new();
     }
     let mut found = Vec::new();

@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use isp_api::view::View;
 
-use super::scene::Object;
+use super::snapshot::Object;
 use crate::cluster::{Cluster, Key, Node};
 
 /// Keeps the nodes that are the last to serve a Service of the object.
 pub(super) fn keep(cluster: &Cluster, nodes: &[(&str, &Node)], object: &mut Object<'_>) {
-    if object.going.is_some() {
+    if object.deletion.is_some() {
         // On the way back nothing is hidden that was not hidden before.
         object.kept = places(nodes, |place, (name, _)| {
             !object.selected[place] && object.written.lists_ingress_node(name)

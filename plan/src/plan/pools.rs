@@ -13,7 +13,7 @@ pub(super) use self::made::{Made, covers};
 use super::Plan;
 use super::accounts::{self, Accounts};
 use super::kube_proxy::{self, Problem};
-use super::scene::{Going, Object, Scene};
+use super::snapshot::{Deletion, Object, Snapshot};
 use crate::action::Action;
 use crate::cluster::{DaemonSet, Key, PodRole};
 use crate::observe::{kube_proxy as find_kube_proxy, role};
@@ -26,7 +26,7 @@ pub(super) struct Pools<'a> {
 }
 
 pub(super) struct Pool<'a> {
-    /// Its nodes, by their place in the scene.
+    /// Its nodes, by their place in the snapshot.
     pub(super) members: Vec<usize>,
     /// The oldest object that needs it, by its place. None: it is retained, and no object needs it.
     pub(super) lead: Option<usize>,
@@ -51,8 +51,8 @@ impl Pool<'_> {
 }
 
 impl<'a> Pools<'a> {
-    pub(super) fn new(scene: &Scene<'a>) -> Self {
-        let assigned = assign(scene);
+    pub(super) fn new(snapshot: &Snapshot<'a>) -> Self {
+        let assigned = assign(snapshot);
         let mut members: BTreeMap<&'a str, (Option<usize>, Vec<usize>)> = BTreeMap::new();
         for (node, pool) in assigned.iter().enumerate() {
             if let Some((pool, lead)) = *pool {
@@ -61,18 +61,18 @@ impl<'a> Pools<'a> {
                 nodes.push(node);
             }
         }
-        let begun = |members: &[usize]| members.iter().any(|node| may_begin(scene, *node));
+        let begun = |members: &[usize]| members.iter().any(|node| may_begin(snapshot, *node));
         let soon = members.iter().filter_map(|(name, (lead, members))| {
-            let kube_proxy = source(scene, name, *lead).kube_proxy;
-            let (kube_proxy, _) = find_kube_proxy(&scene.cluster.daemon_sets, kube_proxy.as_ref()).ok()?;
-            (begun(members) || has_nodes(scene, name, None)).then(|| kube_proxy.namespace.clone())
+            let kube_proxy = source(snapshot, name, *lead).kube_proxy;
+            let (kube_proxy, _) = find_kube_proxy(&snapshot.cluster.daemon_sets, kube_proxy.as_ref()).ok()?;
+            (begun(members) || has_nodes(snapshot, name, None)).then(|| kube_proxy.namespace.clone())
         });
-        let accounts = Accounts::new(scene, soon);
+        let accounts = Accounts::new(snapshot, soon);
         let pools = members
             .into_iter()
             .map(|(name, (lead, members))| {
                 let begun = begun(&members);
-                let made = made::make(scene, &accounts, name, source(scene, name, lead), &members);
+                let made = made::make(snapshot, &accounts, name, source(snapshot, name, lead), &members);
                 let account = match &made {
                     Ok(made) => accounts.check(&made.kube_proxy.0.namespace),
                     Err(_) => Ok(()),
@@ -85,12 +85,12 @@ impl<'a> Pools<'a> {
     }
 
     /// Creates, updates and deletes the pools' DaemonSets, and the account of their agents.
-    pub(super) fn plan(&self, scene: &Scene<'a>, plan: &mut Plan) {
-        self.accounts.plan(scene, plan);
+    pub(super) fn plan(&self, snapshot: &Snapshot<'a>, plan: &mut Plan) {
+        self.accounts.plan(snapshot, plan);
         for (name, pool) in &self.by_name {
             let (Ok(made), Ok(())) = (&pool.made, &pool.account) else { continue };
             // On the way out everything stays as it is until it goes.
-            if scene.settings.cleanup {
+            if snapshot.settings.cleanup {
                 continue;
             }
             let mut apply = |daemon_set: &k8s_openapi::api::apps::v1::DaemonSet| {
@@ -98,17 +98,17 @@ impl<'a> Pools<'a> {
                 plan.actions.push(Action::ApplyPool { pool: (*name).to_owned(), daemon_set });
             };
             // An agent that is there is kept up to date; a first one comes when something may be begun.
-            if !made.present && (pool.begun || has_nodes(scene, name, None)) {
+            if !made.present && (pool.begun || has_nodes(snapshot, name, None)) {
                 apply(&made.agents);
             }
-            if !made.images_present && wants_images(scene, name, pool) {
+            if !made.images_present && wants_images(snapshot, name, pool) {
                 apply(&made.images);
             }
         }
-        for (key, set) in scene.made.iter().copied() {
+        for (key, set) in snapshot.made.iter().copied() {
             // A pool that is retained and has nodes is one of the pools, like others.
-            let kept = is_retained(scene, set) && !self.by_name.contains_key(pool_of(set));
-            if !self.is_wanted(scene, set) && !kept {
+            let kept = is_retained(snapshot, set) && !self.by_name.contains_key(pool_of(set));
+            if !self.is_wanted(snapshot, set) && !kept {
                 plan.actions
                     .push(Action::DeletePool { daemon_set: key.clone(), identity: set.identity.clone() });
             }
@@ -116,95 +116,104 @@ impl<'a> Pools<'a> {
     }
 
     /// Whether a DaemonSet that is there is still of use.
-    fn is_wanted(&self, scene: &Scene<'_>, set: &DaemonSet) -> bool {
+    fn is_wanted(&self, snapshot: &Snapshot<'_>, set: &DaemonSet) -> bool {
         match role(&set.object.metadata) {
             Some(PodRole::Agent { pool, revision }) => {
                 // As long as it would be made anew, it stays.
                 let current = self.by_name.get(pool.as_str()).is_some_and(|found| {
-                    found.revision() == Some(&revision) && (found.begun || has_nodes(scene, &pool, None))
+                    found.revision() == Some(&revision) && (found.begun || has_nodes(snapshot, &pool, None))
                 });
-                current || has_nodes(scene, &pool, Some(&revision))
+                current || has_nodes(snapshot, &pool, Some(&revision))
             }
             Some(PodRole::Images { revision }) => {
                 let current = self.by_name.iter().find(|(_, pool)| pool.revision() == Some(&revision));
-                current.is_some_and(|(name, pool)| wants_images(scene, name, pool))
-                    || scene.nodes.iter().any(|(_, node)| node.images.as_ref() == Some(&revision))
+                current.is_some_and(|(name, pool)| wants_images(snapshot, name, pool))
+                    || snapshot.nodes.iter().any(|(_, node)| node.images.as_ref() == Some(&revision))
             }
             None => true,
         }
     }
 
     /// The oldest object that needs this kube-proxy to stay off nodes with an agent.
-    pub(super) fn keep_off<'s>(&self, scene: &'s Scene<'a>, kube_proxy: &Key) -> Option<&'s Object<'a>> {
+    pub(super) fn keep_off<'s>(
+        &self,
+        snapshot: &'s Snapshot<'a>,
+        kube_proxy: &Key,
+    ) -> Option<&'s Object<'a>> {
         let of_it = |pool: &&Pool<'a>| pool.made.as_ref().is_ok_and(|made| made.kube_proxy.0 == kube_proxy);
         let begun = self.by_name.values().filter(of_it).filter(|pool| pool.begun);
-        scene.objects.get(begun.filter_map(|pool| pool.lead).min()?)
+        snapshot.objects.get(begun.filter_map(|pool| pool.lead).min()?)
     }
 
     /// Whether the pools of an object that goes are marked to stay, as far as nobody else needs them.
-    pub(super) fn are_retained(&self, scene: &Scene<'_>, object: &Object<'_>) -> bool {
+    pub(super) fn are_retained(&self, snapshot: &Snapshot<'_>, object: &Object<'_>) -> bool {
         self.by_name.iter().all(|(name, pool)| {
             let of_object = pool.members.iter().any(|node| object.is_elsewhere(*node));
             let present = pool.made.as_ref().is_ok_and(|made| made.present);
-            !of_object || !has_nodes(scene, name, None) || present || pool.made.is_err()
+            !of_object || !has_nodes(snapshot, name, None) || present || pool.made.is_err()
         })
     }
 }
 
 /// Whether a node has yet to go over to the pool's revision.
-fn wants_images(scene: &Scene<'_>, name: &str, pool: &Pool<'_>) -> bool {
+fn wants_images(snapshot: &Snapshot<'_>, name: &str, pool: &Pool<'_>) -> bool {
     let Some(revision) = pool.revision() else { return false };
     let has_it = |node: &usize| {
-        let node = scene.nodes[*node].1;
+        let node = snapshot.nodes[*node].1;
         // One that is started anew has its images.
         let restarts = node.handover.as_ref().is_some_and(|handover| handover.restart);
         let has = node.revision.as_deref() == Some(revision) || restarts;
         node.pool.as_deref() == Some(name) && has
     };
     let failed = |node: &usize| {
-        let failure = scene.nodes[*node].1.failure.as_ref();
+        let failure = snapshot.nodes[*node].1.failure.as_ref();
         failure.is_some_and(|failure| failure.pool == name && failure.revision == revision)
     };
-    let can = |node: &usize| scene.nodes[*node].1.ready && !failed(node);
+    let can = |node: &usize| snapshot.nodes[*node].1.ready && !failed(node);
     (pool.begun && pool.members.iter().any(|node| !has_it(node) && can(node)))
-        || scene.nodes.iter().any(|(_, node)| node.images.as_deref() == Some(revision))
+        || snapshot.nodes.iter().any(|(_, node)| node.images.as_deref() == Some(revision))
 }
 
 /// Whether something may be begun on a node: for an object that needs it, or because its pool is retained.
-pub(super) fn may_begin(scene: &Scene<'_>, node: usize) -> bool {
-    let mut needing = scene.needing(node).peekable();
+pub(super) fn may_begin(snapshot: &Snapshot<'_>, node: usize) -> bool {
+    let mut needing = snapshot.needing(node).peekable();
     needing.peek().is_none() || needing.any(Object::may_begin)
 }
 
 /// Whether a DaemonSet of ours, or a change of kube-proxy, is left that is not to stay.
-pub(super) fn anything_left(scene: &Scene<'_>) -> bool {
+pub(super) fn anything_left(snapshot: &Snapshot<'_>) -> bool {
     let (kept, gone): (Vec<_>, Vec<_>) =
-        scene.made.iter().copied().partition(|(_, set)| is_retained(scene, set));
-    !gone.is_empty() || (kept.is_empty() && kube_proxy::anything_left(scene))
+        snapshot.made.iter().copied().partition(|(_, set)| is_retained(snapshot, set));
+    !gone.is_empty() || (kept.is_empty() && kube_proxy::anything_left(snapshot))
 }
 
 /// Whether any node has an agent of the pool, of one revision or of any, or may have to go back to it.
-fn has_nodes(scene: &Scene<'_>, pool: &str, revision: Option<&str>) -> bool {
-    scene.nodes.iter().any(|(_, node)| {
+fn has_nodes(snapshot: &Snapshot<'_>, pool: &str, revision: Option<&str>) -> bool {
+    snapshot.nodes.iter().any(|(_, node)| {
         let from = node.handover.as_ref().and_then(|handover| handover.from.as_deref());
         let has = revision.is_none() || node.revision.as_deref() == revision || from == revision;
         node.pool.as_deref() == Some(pool) && has
     })
 }
 
-pub(super) fn is_retained(scene: &Scene<'_>, set: &DaemonSet) -> bool {
+pub(super) fn is_retained(snapshot: &Snapshot<'_>, set: &DaemonSet) -> bool {
     let annotations = set.object.metadata.annotations.as_ref();
-    !scene.settings.cleanup && annotations.is_some_and(|all| all.contains_key(RETAINED_ANNOTATION))
+    !snapshot.settings.cleanup && annotations.is_some_and(|all| all.contains_key(RETAINED_ANNOTATION))
 }
 
 /// The DaemonSet by which the nodes of a pool keep their agents though no object needs them.
-fn retained<'a>(scene: &Scene<'a>, pool: &str) -> Option<&'a DaemonSet> {
-    scene.made.iter().copied().map(|(_, set)| set).find(|set| pool_of(set) == pool && is_retained(scene, set))
+fn retained<'a>(snapshot: &Snapshot<'a>, pool: &str) -> Option<&'a DaemonSet> {
+    snapshot
+        .made
+        .iter()
+        .copied()
+        .map(|(_, set)| set)
+        .find(|set| pool_of(set) == pool && is_retained(snapshot, set))
 }
 
 /// The account that the agents of a pool run with at present.
-fn account_of<'a>(scene: &Scene<'a>, pool: &str) -> Option<&'a str> {
-    scene.made.iter().filter(|(_, set)| pool_of(set) == pool).find_map(|(_, set)| {
+fn account_of<'a>(snapshot: &Snapshot<'a>, pool: &str) -> Option<&'a str> {
+    snapshot.made.iter().filter(|(_, set)| pool_of(set) == pool).find_map(|(_, set)| {
         let pods = set.object.spec.template.metadata.as_ref()?;
         pods.annotations.as_ref()?.get(ACCOUNT_ANNOTATION).map(String::as_str)
     })
@@ -217,16 +226,16 @@ fn pool_of(set: &DaemonSet) -> &str {
 }
 
 /// Which kube-proxy a pool is made from, and which object retains it.
-fn source(scene: &Scene<'_>, pool: &str, lead: Option<usize>) -> made::Source {
+fn source(snapshot: &Snapshot<'_>, pool: &str, lead: Option<usize>) -> made::Source {
     if let Some(lead) = lead {
-        let object = &scene.objects[lead];
+        let object = &snapshot.objects[lead];
         return made::Source {
             kube_proxy: object.written.spec.kube_proxy.clone(),
             object: Some(lead),
             name: object.name.to_owned(),
         };
     }
-    let set = retained(scene, pool);
+    let set = retained(snapshot, pool);
     let annotation = |key: &str| set?.object.metadata.annotations.as_ref()?.get(key).cloned();
     let namespace = set.and_then(|set| set.object.metadata.namespace.clone());
     let kube_proxy = annotation(KUBE_PROXY_ANNOTATION)
@@ -236,9 +245,9 @@ fn source(scene: &Scene<'_>, pool: &str, lead: Option<usize>) -> made::Source {
 }
 
 /// How fast a pool's nodes are changed: as the oldest object says that has it.
-pub(super) fn settings_of(scene: &Scene<'_>, pool: &str) -> Settings {
+pub(super) fn settings_of(snapshot: &Snapshot<'_>, pool: &str) -> Settings {
     let has_it = |object: &&Object<'_>| object.written.spec.pools().iter().any(|own| own.name == pool);
-    scene.objects.iter().find(has_it).map(|object| object.written.spec.rollout.clone()).unwrap_or_default()
+    snapshot.objects.iter().find(has_it).map(|object| object.written.spec.rollout.clone()).unwrap_or_default()
 }
 
 /// The pools of one object, ready to be matched.
@@ -246,8 +255,8 @@ struct Selectors<'a>(Vec<(&'a str, Selector)>);
 
 /// Each node that needs an agent belongs to the first pool that matches, of the oldest object that needs one there. One that
 /// has an agent and matches no pool any more keeps it for as long as it is needed, or for as long as its pool is retained.
-fn assign<'a>(scene: &Scene<'a>) -> Vec<Option<(&'a str, Option<usize>)>> {
-    let selectors: Vec<Selectors<'a>> = scene
+fn assign<'a>(snapshot: &Snapshot<'a>) -> Vec<Option<(&'a str, Option<usize>)>> {
+    let selectors: Vec<Selectors<'a>> = snapshot
         .objects
         .iter()
         .map(|object| {
@@ -261,27 +270,27 @@ fn assign<'a>(scene: &Scene<'a>) -> Vec<Option<(&'a str, Option<usize>)>> {
         })
         .collect();
     let places: BTreeMap<&str, usize> =
-        scene.objects.iter().enumerate().map(|(place, object)| (object.name, place)).collect();
+        snapshot.objects.iter().enumerate().map(|(place, object)| (object.name, place)).collect();
     let as_it_is = |node: usize| {
-        let pool = scene.nodes[node].1.pool.as_deref()?;
-        match scene.needing(node).next() {
+        let pool = snapshot.nodes[node].1.pool.as_deref()?;
+        match snapshot.needing(node).next() {
             Some(first) => Some((pool, places.get(first.name).copied())),
-            None => retained(scene, pool).map(|_| (pool, None)),
+            None => retained(snapshot, pool).map(|_| (pool, None)),
         }
     };
     let pool_of = |node: usize| {
-        let matching = scene.needing(node).find_map(|object| {
+        let matching = snapshot.needing(node).find_map(|object| {
             let place = *places.get(object.name)?;
-            let labels = &scene.nodes[node].1.labels;
+            let labels = &snapshot.nodes[node].1.labels;
             let found = selectors[place].0.iter().find(|(_, selector)| selector.matches(labels))?;
             Some((found.0, Some(place)))
         });
         matching.or_else(|| as_it_is(node))
     };
-    (0..scene.nodes.len()).map(pool_of).collect()
+    (0..snapshot.nodes.len()).map(pool_of).collect()
 }
 
 /// Whether every object that needs the nodes goes and leaves its pool.
-fn is_to_be_retained(scene: &Scene<'_>, members: &[usize]) -> bool {
-    members.iter().all(|node| scene.needing(*node).all(|object| object.going == Some(Going::Retain)))
+fn is_to_be_retained(snapshot: &Snapshot<'_>, members: &[usize]) -> bool {
+    members.iter().all(|node| snapshot.needing(*node).all(|object| object.deletion == Some(Deletion::Retain)))
 }

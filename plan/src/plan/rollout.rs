@@ -30,7 +30,7 @@ use self::pods::Pods;
 use self::wave::{Wave, Waves, as_it_is, hand_back, new_handover, shape_node};
 use super::Plan;
 use super::pools::{Pools, settings_of};
-use super::scene::{Object, Scene};
+use super::snapshot::{Object, Snapshot};
 use crate::action::{Action, NodeShape, NodeStep};
 use crate::cluster::Node;
 use crate::record::{Failure, Handover};
@@ -86,8 +86,8 @@ pub(super) struct Rollout<'a> {
 }
 
 impl<'a> Rollout<'a> {
-    pub(super) fn new(scene: &Scene<'a>, pools: &Pools<'a>, plan: &mut Plan) -> Self {
-        let pods = Pods::new(scene);
+    pub(super) fn plan(snapshot: &Snapshot<'a>, pools: &Pools<'a>, plan: &mut Plan) -> Self {
+        let pods = Pods::new(snapshot);
         let mut this = Self {
             states: Vec::new(),
             strays: Vec::new(),
@@ -96,10 +96,10 @@ impl<'a> Rollout<'a> {
             on_the_way_back: false,
         };
         let mut waves = Waves::new();
-        for (place, (name, node)) in scene.nodes.iter().copied().enumerate() {
+        for (place, (name, node)) in snapshot.nodes.iter().copied().enumerate() {
             let assigned = pools.assigned[place];
             let wanted = assigned.filter(|pool| pools.by_name.get(pool).is_none_or(|pool| !pool.gives_up()));
-            let facts = NodeFacts { scene, pools, pods: &pods, place, name, node };
+            let facts = NodeFacts { snapshot, pools, pods: &pods, place, name, node };
             let state = match (node.pool.as_deref(), wanted) {
                 (Some(has), Some(wanted)) if has == wanted => this.member(&facts, wanted, &mut waves, plan),
                 (Some(_), Some(wanted)) => this.candidate(&facts, wanted, &mut waves, plan),
@@ -113,11 +113,11 @@ impl<'a> Rollout<'a> {
             this.strays.push(wanted.is_some_and(|pool| facts.has_stray(pool)));
             this.working.push(wanted.is_some_and(|pool| facts.works(pool)));
         }
-        wave::remember(scene);
+        wave::remember(snapshot);
         for (pool, wave) in &waves {
-            wave.begin(scene, pools, pool, this.held.contains(pool), plan);
+            wave.begin(snapshot, pools, pool, this.held.contains(pool), plan);
         }
-        this.forget(scene, &pods, plan);
+        this.forget(snapshot, &pods, plan);
         this
     }
 
@@ -168,9 +168,9 @@ impl<'a> Rollout<'a> {
             plan.actions.push(facts.shape(shape, NodeStep::HandedOver));
             return ending(&failed, State::GoingOver);
         }
-        let settings = settings_of(facts.scene, pool);
+        let settings = settings_of(facts.snapshot, pool);
         let deadline = facts.over_by(settings.progress_deadline_seconds);
-        if facts.scene.now < deadline {
+        if facts.snapshot.now < deadline {
             wave.on_the_way += 1;
             plan.wake_at(deadline);
             return ending(&failed, State::GoingOver);
@@ -185,7 +185,7 @@ impl<'a> Rollout<'a> {
             self.held.insert(pool);
             return State::Failed(failed);
         }
-        let back = handover.from.clone().filter(|from| facts.pods.has_daemon_set(facts.scene, pool, from));
+        let back = handover.from.clone().filter(|from| facts.pods.has_daemon_set(facts.snapshot, pool, from));
         let back = NodeShape {
             pool: back.as_ref().map(|_| pool.to_owned()),
             revision: back,
@@ -208,7 +208,7 @@ impl<'a> Rollout<'a> {
     ) -> State {
         self.held.insert(pool);
         let reason = failure.reason.clone();
-        match settings_of(facts.scene, pool).on_failure {
+        match settings_of(facts.snapshot, pool).on_failure {
             OnFailure::Pause => State::Late(reason),
             OnFailure::RollBack => {
                 let shape = NodeShape { failure: Some(failure), ..back };
@@ -246,10 +246,10 @@ impl<'a> Rollout<'a> {
             wave.prepared.push(facts.place);
             return State::Pulling;
         }
-        let settings = settings_of(facts.scene, pool);
+        let settings = settings_of(facts.snapshot, pool);
         let wait = Wait::Images { node: facts.name.to_owned(), revision: revision.to_owned() };
-        let deadline = facts.scene.clock.end(wait, settings.progress_deadline_seconds);
-        if facts.scene.now < deadline {
+        let deadline = facts.snapshot.clock.end(wait, settings.progress_deadline_seconds);
+        if facts.snapshot.now < deadline {
             plan.wake_at(deadline);
             return State::Pulling;
         }
@@ -269,11 +269,11 @@ impl<'a> Rollout<'a> {
     ) -> State {
         if facts.was_sent_back() {
             // The write failed, or somebody, its own kubelet for example, put the label on it again: then nobody waits for it twice.
-            let settings = settings_of(facts.scene, pool);
-            let in_time = facts.scene.now < facts.back_by(settings.progress_deadline_seconds);
+            let settings = settings_of(facts.snapshot, pool);
+            let in_time = facts.snapshot.now < facts.back_by(settings.progress_deadline_seconds);
             self.on_the_way_back |= in_time;
             waves.entry(pool).or_default().on_the_way += usize::from(in_time);
-            plan.actions.push(hand_back(facts.scene, facts.place, pool));
+            plan.actions.push(hand_back(facts.snapshot, facts.place, pool));
         } else {
             self.on_the_way_back = true;
             waves.entry(pool).or_default().back.push(facts.place);
@@ -291,15 +291,15 @@ impl<'a> Rollout<'a> {
     ) -> State {
         let node = facts.node;
         if let Some(handover) = &node.handover {
-            let settings = settings_of(facts.scene, &handover.pool);
+            let settings = settings_of(facts.snapshot, &handover.pool);
             let deadline = facts.back_by(settings.progress_deadline_seconds);
             // Nobody else waits for longer, whatever somebody keeps writing on the node.
-            self.on_the_way_back |= facts.scene.now < deadline;
+            self.on_the_way_back |= facts.snapshot.now < deadline;
             if let Some(pool) = wanted.filter(|pool| *pool == handover.pool) {
                 waves.entry(pool).or_default().on_the_way += 1;
             }
             // Waited for in vain: the label is gone, so kube-proxy comes whenever it can.
-            if facts.is_back() || facts.scene.now >= deadline {
+            if facts.is_back() || facts.snapshot.now >= deadline {
                 let shape = NodeShape { failure: node.failure.clone(), ..NodeShape::default() };
                 plan.actions.push(facts.shape(shape, NodeStep::HandedBack));
             } else {
@@ -307,7 +307,7 @@ impl<'a> Rollout<'a> {
             }
             return State::GoingBack;
         }
-        if facts.scene.needs_agent(facts.place) {
+        if facts.snapshot.needs_agent(facts.place) {
             return State::WithoutPool;
         }
         if node.failure.is_some() || node.images.is_some() || node.revision.is_some() {
@@ -318,9 +318,9 @@ impl<'a> Rollout<'a> {
     }
 
     /// Deletes the reports of agents that are gone.
-    fn forget(&mut self, scene: &Scene<'a>, pods: &Pods<'_>, plan: &mut Plan) {
-        for (name, report) in &scene.cluster.reports {
-            let node = scene.cluster.nodes.get(name);
+    fn forget(&mut self, snapshot: &Snapshot<'a>, pods: &Pods<'_>, plan: &mut Plan) {
+        for (name, report) in &snapshot.cluster.reports {
+            let node = snapshot.cluster.nodes.get(name);
             let stopped = |node: &Node| {
                 node.revision.is_none() && node.handover.as_ref().is_some_and(|handover| handover.restart)
             };
@@ -343,18 +343,23 @@ impl<'a> Rollout<'a> {
     }
 
     /// Whether a node has acknowledged the object's generation and keeps to it.
-    pub(super) fn has_acknowledged(&self, scene: &Scene<'_>, object: &Object<'_>, place: usize) -> bool {
-        let report = scene.cluster.reports.get(scene.nodes[place].0);
+    pub(super) fn has_acknowledged(
+        &self,
+        snapshot: &Snapshot<'_>,
+        object: &Object<'_>,
+        place: usize,
+    ) -> bool {
+        let report = snapshot.cluster.reports.get(snapshot.nodes[place].0);
         self.working[place]
             && report.is_some_and(|report| node::acknowledges(&report.acknowledged, object, place))
     }
 
     /// How many nodes are elsewhere for the object, and how many of them have acknowledged its generation and keep to it.
-    pub(super) fn acknowledged(&self, scene: &Scene<'_>, object: &Object<'_>) -> (usize, usize) {
+    pub(super) fn acknowledged(&self, snapshot: &Snapshot<'_>, object: &Object<'_>) -> (usize, usize) {
         let (mut elsewhere, mut ready) = (0, 0);
         // Nodes that report the same share it, so mostly one look is enough.
         let mut last: Option<(*const _, bool)> = None;
-        for (place, (name, _)) in scene.nodes.iter().enumerate() {
+        for (place, (name, _)) in snapshot.nodes.iter().enumerate() {
             if !object.is_elsewhere(place) {
                 continue;
             }
@@ -362,7 +367,7 @@ impl<'a> Rollout<'a> {
             if !self.working[place] {
                 continue;
             }
-            let Some(report) = scene.cluster.reports.get(*name) else { continue };
+            let Some(report) = snapshot.cluster.reports.get(*name) else { continue };
             let shared = Arc::as_ptr(&report.acknowledged);
             let acknowledged = match last {
                 Some((known, answer)) if known == shared => answer,
@@ -378,8 +383,8 @@ impl<'a> Rollout<'a> {
 /// A node that has gone over: whether its agent is still ready.
 fn has_agent(facts: &NodeFacts<'_, '_>, pool: &str, ready: State, plan: &mut Plan) -> State {
     let Some(reason) = facts.unready(pool) else { return ready };
-    let failed = facts.scene.clock.end(Wait::NotReady { node: facts.name.to_owned() }, UNREADY);
-    let lasts = facts.scene.now >= failed;
+    let failed = facts.snapshot.clock.end(Wait::NotReady { node: facts.name.to_owned() }, UNREADY);
+    let lasts = facts.snapshot.now >= failed;
     if !lasts {
         plan.wake_at(failed);
     }
@@ -398,11 +403,11 @@ fn restarting(facts: &NodeFacts<'_, '_>, pool: &str, wave: &mut Wave, plan: &mut
     // On a node that does not answer the agent may never end; nobody else waits for that.
     wave.on_the_way += usize::from(node.ready);
     let gone = facts.pods.agent(facts.name, None).is_none();
-    let forgotten = !facts.scene.cluster.reports.contains_key(facts.name);
+    let forgotten = !facts.snapshot.cluster.reports.contains_key(facts.name);
     if gone && forgotten {
         // The revision that it had, or the present one where that is not known any more.
         let former = node.handover.as_ref().and_then(|handover| handover.from.clone());
-        let there = former.filter(|from| facts.pods.has_daemon_set(facts.scene, pool, from));
+        let there = former.filter(|from| facts.pods.has_daemon_set(facts.snapshot, pool, from));
         let revision = there.or_else(|| facts.revision(pool).map(str::to_owned));
         let shape = NodeShape { revision, handover: Some(facts.handover(pool)), ..facts.as_it_is() };
         plan.actions.push(facts.shape(shape, NodeStep::StartAgent));

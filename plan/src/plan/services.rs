@@ -28,7 +28,7 @@ use super::Plan;
 use super::checks::{declared, declared_message, policy};
 use super::ingress;
 use super::rollout::Rollout;
-use super::scene::{Going, Object, Scene};
+use super::snapshot::{Deletion, Object, Snapshot};
 use crate::action::{Action, Returned, ServiceStep, Shape};
 use crate::cluster::{Key, Service};
 use crate::ownership::{Owner, foreign, is_lost, ours, undeclared_owner};
@@ -43,55 +43,55 @@ const OFTEN: u32 = 2;
 const NOBODY_ANSWERS: &str = "no ingress node has a ready endpoint: nobody outside is answered";
 const OPEN: &str = "no ingress node has a ready endpoint: every node shows the Service, so that those with an endpoint answer";
 
-/// What is known about the Services of each object, by the object's place in the scene.
+/// What is known about the Services of each object, by the object's place in the snapshot.
 pub(super) type News = BTreeMap<usize, Vec<ServiceStatus>>;
 
-pub(super) fn plan(scene: &Scene<'_>, rollout: &Rollout<'_>, plan: &mut Plan) -> News {
+pub(super) fn plan(snapshot: &Snapshot<'_>, rollout: &Rollout<'_>, plan: &mut Plan) -> News {
     let mut news = News::new();
-    for (place, object) in scene.objects.iter().enumerate() {
-        let (elsewhere, ready) = rollout.acknowledged(scene, object);
+    for (place, object) in snapshot.objects.iter().enumerate() {
+        let (elsewhere, ready) = rollout.acknowledged(snapshot, object);
         let acknowledged = elsewhere == ready;
         let statuses = news.entry(place).or_default();
         for key in &object.claimed {
-            let Some(service) = scene.service(key) else { continue };
+            let Some(service) = snapshot.service(key) else { continue };
             let mut wanted = Wanted {
-                scene,
+                snapshot,
                 object,
                 key,
                 service,
                 acknowledged,
-                has_way_in: ingress::has_way_in(scene.cluster, &scene.nodes, object, key),
-                status: status(scene, object, key),
+                has_way_in: ingress::has_way_in(snapshot.cluster, &snapshot.nodes, object, key),
+                status: status(snapshot, object, key),
             };
             wanted.advance(plan);
             statuses.push(wanted.status);
         }
         for key in &object.touched {
-            let Some(service) = scene.service(key) else { continue };
-            let claimed = scene.claims.get(key);
-            if object.going.is_none() && claimed.is_some() {
+            let Some(service) = snapshot.service(key) else { continue };
+            let claimed = snapshot.claims.get(key);
+            if object.deletion.is_none() && claimed.is_some() {
                 // Its own, or taken over by the object that has it now.
                 continue;
             }
-            match object.going {
-                Some(Going::Retain) => plan.actions.extend(retain(object, key, service)),
-                _ => plan.actions.push(restore(scene, key, service)),
+            match object.deletion {
+                Some(Deletion::Retain) => plan.actions.extend(retain(object, key, service)),
+                _ => plan.actions.push(restore(snapshot, key, service)),
             }
             if claimed.is_none_or(|owner| *owner != place) {
-                let mut status = status(scene, object, key);
+                let mut status = status(snapshot, object, key);
                 status.state = ServiceState::Restoring;
                 statuses.push(status);
             }
         }
         for key in &object.missing {
-            let mut status = status(scene, object, key);
+            let mut status = status(snapshot, object, key);
             status.state = ServiceState::Missing;
             statuses.push(status);
         }
     }
-    for key in &scene.orphans {
-        if let Some(service) = scene.service(key) {
-            plan.actions.push(restore(scene, key, service));
+    for key in &snapshot.orphans {
+        if let Some(service) = snapshot.service(key) {
+            plan.actions.push(restore(snapshot, key, service));
         }
     }
     news
@@ -99,7 +99,7 @@ pub(super) fn plan(scene: &Scene<'_>, rollout: &Rollout<'_>, plan: &mut Plan) ->
 
 /// A Service that an object wants and may have.
 struct Wanted<'s, 'a> {
-    scene: &'s Scene<'a>,
+    snapshot: &'s Snapshot<'a>,
     object: &'s Object<'a>,
     key: &'a Key,
     service: &'a Service,
@@ -156,7 +156,7 @@ impl Wanted<'_, '_> {
 
     /// Whether hiding it would close the last way in: no ingress node serves it, and another node could.
     fn must_open(&self) -> bool {
-        let could = || self.scene.cluster.ready_endpoints(self.key).values().any(|count| *count > 0);
+        let could = || self.snapshot.cluster.ready_endpoints(self.key).values().any(|count| *count > 0);
         !self.has_way_in && could()
     }
 
@@ -189,7 +189,7 @@ impl Wanted<'_, '_> {
         if !self.may_change() {
             return;
         }
-        if self.scene.now < steady {
+        if self.snapshot.now < steady {
             plan.wake_at(steady);
             return self.say(state, "an endpoint is back on an ingress node; waits whether it stays");
         }
@@ -207,7 +207,7 @@ impl Wanted<'_, '_> {
         }
         if record.fell_back {
             plan.actions.push(give_up_policy(self.key, self.service, &record));
-        } else if self.scene.now >= steady {
+        } else if self.snapshot.now >= steady {
             (record.fell_back, record.opened) = (true, true);
             plan.actions.push(self.shape_open(record, ServiceStep::FallBack));
         } else {
@@ -266,7 +266,7 @@ impl Wanted<'_, '_> {
     /// When an ingress node will have had an endpoint, or none, for a while.
     fn steady_at(&self, some: bool) -> Timestamp {
         let (object, service) = (self.object.uid.to_owned(), self.key.clone());
-        self.scene.clock.end(Wait::Endpoints { object, service, some }, STEADY)
+        self.snapshot.clock.end(Wait::Endpoints { object, service, some }, STEADY)
     }
 
     /// What every change waits for.
@@ -297,8 +297,8 @@ impl Wanted<'_, '_> {
 
     /// The object that is being deleted and has not given the Service back yet.
     fn held_by_one_that_goes(&self) -> Option<&str> {
-        let going = self.scene.objects.iter().filter(|object| object.going.is_some());
-        let mut holding = going.filter(|object| object.touched.contains(&self.key));
+        let deleted = self.snapshot.objects.iter().filter(|object| object.deletion.is_some());
+        let mut holding = deleted.filter(|object| object.touched.contains(&self.key));
         holding.next().map(|object| object.name)
     }
 
@@ -385,10 +385,10 @@ impl Wanted<'_, '_> {
 
 /// One step of the way back: the policy first. Anybody who may edit the Service can write its record, so only a label that marks preserved
 /// Services is ever returned; nobody gets another one set in somebody else's name.
-fn restore(scene: &Scene<'_>, key: &Key, service: &Service) -> Action {
+fn restore(snapshot: &Snapshot<'_>, key: &Key, service: &Service) -> Action {
     let record = service.record.as_ref();
     if let Some(record) = record.filter(|_| is_lost(&service.owners)) {
-        return undo(scene, key, service, record);
+        return undo(snapshot, key, service, record);
     }
     if ours(&service.owners) {
         let Some(record) = record else {
@@ -398,7 +398,7 @@ fn restore(scene: &Scene<'_>, key: &Key, service: &Service) -> Action {
         return give_up_policy(key, service, record);
     }
     let marks = |label: &OriginalLabel| {
-        label.key == SERVICE_LABEL || scene.objects.iter().any(|object| object.label.key == label.key)
+        label.key == SERVICE_LABEL || snapshot.objects.iter().any(|object| object.label.key == label.key)
     };
     let taken = record.and_then(|record| record.label.clone());
     if let Some(label) = taken.filter(marks)
@@ -417,11 +417,11 @@ fn restore(scene: &Scene<'_>, key: &Key, service: &Service) -> Action {
 }
 
 /// The way back in one step, by values: nothing tells any more which fields are ours. What somebody has declared since stays.
-fn undo(scene: &Scene<'_>, key: &Key, service: &Service, record: &ServiceRecord) -> Action {
+fn undo(snapshot: &Snapshot<'_>, key: &Key, service: &Service, record: &ServiceRecord) -> Action {
     let declares =
         |owns: &dyn Fn(&Owner) -> bool| foreign(&service.owners).any(|owner| owner.applies && owns(owner));
     let changed = service.policy == Some(TrafficPolicy::Local) && record.policy == TrafficPolicy::Cluster;
-    let object = scene.objects.iter().find(|object| object.name == record.object);
+    let object = snapshot.objects.iter().find(|object| object.name == record.object);
     let label = object.map(|object| &object.label).filter(|label| {
         service.labels.get(&label.key) == Some(&label.value)
             && !declares(&|owner| owner.labels.contains(&label.key))
@@ -479,15 +479,15 @@ fn shape_service(key: &Key, service: &Service, shape: Shape, step: ServiceStep) 
 }
 
 /// What can be said about a Service whatever is done with it.
-fn status(scene: &Scene<'_>, object: &Object<'_>, key: &Key) -> ServiceStatus {
-    let service = scene.service(key);
+fn status(snapshot: &Snapshot<'_>, object: &Object<'_>, key: &Key) -> ServiceStatus {
+    let service = snapshot.service(key);
     let said = object.written.status.as_ref().and_then(|status| {
         let mut services = status.services.iter();
         services.find(|said| said.namespace == key.namespace && said.name == key.name)
     });
-    let ingress_endpoints = scene.ingress_endpoints(object, key);
+    let ingress_endpoints = snapshot.ingress_endpoints(object, key);
     // Times are kept to the second, as the API server keeps them.
-    let now = Timestamp::from_second(scene.now.as_second()).unwrap_or(scene.now);
+    let now = Timestamp::from_second(snapshot.now.as_second()).unwrap_or(snapshot.now);
     let same = said.filter(|said| (said.ingress_endpoints == 0) == (ingress_endpoints == 0));
     let since = same.and_then(|said| said.ingress_endpoints_since.clone());
     let written = service.and_then(|service| service.record.as_ref());

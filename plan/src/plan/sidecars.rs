@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::Plan;
 use super::pools::covers;
-use super::scene::{Object, Scene};
+use super::snapshot::{Object, Snapshot};
 use crate::action::Action;
 use crate::cluster::{Key, Written};
 use crate::own::{OwnKind, POD_POLICY_PREFIX, content};
@@ -30,26 +30,26 @@ const MOST_ENTRIES: usize = 16;
 const MOST_OWNERS: usize = 20;
 
 /// Brings what decides on new pods to what the objects ask for.
-pub(super) fn plan(scene: &Scene<'_>, plan: &mut Plan) {
-    let webhook = wanted_webhook(scene).map(|webhook| (POD_WEBHOOK_CONFIGURATION.to_owned(), webhook));
-    bring(scene, OwnKind::PodWebhook, &webhook.into_iter().collect(), plan);
-    let (policies, bindings) = wanted_policies(scene).into_iter().unzip();
-    bring(scene, OwnKind::PodPolicy, &policies, plan);
-    bring(scene, OwnKind::PodPolicyBinding, &bindings, plan);
+pub(super) fn plan(snapshot: &Snapshot<'_>, plan: &mut Plan) {
+    let webhook = wanted_webhook(snapshot).map(|webhook| (POD_WEBHOOK_CONFIGURATION.to_owned(), webhook));
+    bring(snapshot, OwnKind::PodWebhook, &webhook.into_iter().collect(), plan);
+    let (policies, bindings) = wanted_policies(snapshot).into_iter().unzip();
+    bring(snapshot, OwnKind::PodPolicy, &policies, plan);
+    bring(snapshot, OwnKind::PodPolicyBinding, &bindings, plan);
 }
 
 /// Whether something decides on new pods that only this object asked for.
-pub(super) fn anything_left(scene: &Scene<'_>, object: &Object<'_>) -> bool {
-    let of_object = |kind: OwnKind| made(scene, kind).any(|(key, _)| is_policy_of(object.name, &key.name));
-    let asked = entries(scene, Via::Webhook).next().is_some();
-    (!asked && made(scene, OwnKind::PodWebhook).next().is_some())
+pub(super) fn anything_left(snapshot: &Snapshot<'_>, object: &Object<'_>) -> bool {
+    let of_object = |kind: OwnKind| made(snapshot, kind).any(|(key, _)| is_policy_of(object.name, &key.name));
+    let asked = entries(snapshot, Via::Webhook).next().is_some();
+    (!asked && made(snapshot, OwnKind::PodWebhook).next().is_some())
         || of_object(OwnKind::PodPolicy)
         || of_object(OwnKind::PodPolicyBinding)
 }
 
-fn bring(scene: &Scene<'_>, kind: OwnKind, wanted: &BTreeMap<String, Value>, plan: &mut Plan) {
+fn bring(snapshot: &Snapshot<'_>, kind: OwnKind, wanted: &BTreeMap<String, Value>, plan: &mut Plan) {
     let there: BTreeMap<&str, (&Key, &Written)> =
-        scene.cluster.own(kind).map(|(key, written)| (key.name.as_str(), (key, written))).collect();
+        snapshot.cluster.own(kind).map(|(key, written)| (key.name.as_str(), (key, written))).collect();
     for (name, object) in wanted {
         let differs = match there.get(name.as_str()) {
             None => true,
@@ -62,24 +62,24 @@ fn bring(scene: &Scene<'_>, kind: OwnKind, wanted: &BTreeMap<String, Value>, pla
             plan.actions.push(Action::ApplyOwn { kind, key, object });
         }
     }
-    for (key, written) in made(scene, kind).filter(|(key, _)| !wanted.contains_key(&key.name)) {
+    for (key, written) in made(snapshot, kind).filter(|(key, _)| !wanted.contains_key(&key.name)) {
         let (key, identity) = (key.clone(), written.identity.clone());
         plan.actions.push(Action::DeleteOwn { kind, key, identity });
     }
 }
 
 /// Those that the operator made: applied by its manager, under a name that it gives.
-fn made<'s>(scene: &'s Scene<'_>, kind: OwnKind) -> impl Iterator<Item = (&'s Key, &'s Written)> {
-    scene.cluster.own(kind).filter(move |(key, written)| kind.found().includes(&key.name) && written.ours)
+fn made<'s>(snapshot: &'s Snapshot<'_>, kind: OwnKind) -> impl Iterator<Item = (&'s Key, &'s Written)> {
+    snapshot.cluster.own(kind).filter(move |(key, written)| kind.found().includes(&key.name) && written.ours)
 }
 
 /// Whether something has the name that the operator did not make.
-fn is_taken(scene: &Scene<'_>, kind: OwnKind, name: &str) -> bool {
-    scene.cluster.own(kind).any(|(key, there)| key.name == name && !there.ours)
+fn is_taken(snapshot: &Snapshot<'_>, kind: OwnKind, name: &str) -> bool {
+    snapshot.cluster.own(kind).any(|(key, there)| key.name == name && !there.ours)
 }
 
 /// A name that the object needs and that something has that the operator did not make: its kind and the name.
-fn taken(scene: &Scene<'_>, object: &Object<'_>) -> Option<(&'static str, String)> {
+fn taken(snapshot: &Snapshot<'_>, object: &Object<'_>) -> Option<(&'static str, String)> {
     let needed = object.written.spec.sidecars.iter().enumerate();
     needed.into_iter().find_map(|(place, entry)| {
         let (kinds, name): (&[OwnKind], _) = match entry.via {
@@ -88,14 +88,14 @@ fn taken(scene: &Scene<'_>, object: &Object<'_>) -> Option<(&'static str, String
                 (&[OwnKind::PodPolicy, OwnKind::PodPolicyBinding], policy_name(object.name, place))
             }
         };
-        let kind = kinds.iter().find(|kind| is_taken(scene, **kind, &name))?;
+        let kind = kinds.iter().find(|kind| is_taken(snapshot, **kind, &name))?;
         Some((kind.kind(), name))
     })
 }
 
 /// The entries of objects that stay, with the object's name and their place in it. One that cannot be read selects nothing.
-fn entries<'s>(scene: &'s Scene<'_>, via: Via) -> impl Iterator<Item = (&'s str, usize, &'s Sidecars)> {
-    let objects = scene.objects.iter().filter(|object| object.going.is_none() && object.held);
+fn entries<'s>(snapshot: &'s Snapshot<'_>, via: Via) -> impl Iterator<Item = (&'s str, usize, &'s Sidecars)> {
+    let objects = snapshot.objects.iter().filter(|object| object.deletion.is_none() && object.held);
     objects
         .flat_map(|object| {
             object.written.spec.sidecars.iter().enumerate().map(|(place, entry)| (object.name, place, entry))
@@ -108,11 +108,11 @@ fn entries<'s>(scene: &'s Scene<'_>, via: Via) -> impl Iterator<Item = (&'s str,
 }
 
 /// The configuration by which the webhook is asked: none while nobody asks for sidecars, none before it can be trusted.
-fn wanted_webhook(scene: &Scene<'_>) -> Option<Value> {
-    let bundle = scene.cluster.admission.bundle.as_deref()?;
-    let own = &scene.settings.namespace;
+fn wanted_webhook(snapshot: &Snapshot<'_>) -> Option<Value> {
+    let bundle = snapshot.cluster.admission.bundle.as_deref()?;
+    let own = &snapshot.settings.namespace;
     let mut asked: Vec<(LabelSelector, LabelSelector)> = Vec::new();
-    for (_, _, entry) in entries(scene, Via::Webhook) {
+    for (_, _, entry) in entries(snapshot, Via::Webhook) {
         let selectors = (policy::namespaces(&entry.namespace_selector, own), entry.pod_selector.clone());
         if !asked.contains(&selectors) {
             asked.push(selectors);
@@ -155,17 +155,17 @@ fn wanted_webhook(scene: &Scene<'_>) -> Option<Value> {
 }
 
 /// By name: a policy and its binding for each entry that asks for one, where there can be such.
-fn wanted_policies(scene: &Scene<'_>) -> Vec<((String, Value), (String, Value))> {
-    if !scene.cluster.admission.serves_policies {
+fn wanted_policies(snapshot: &Snapshot<'_>) -> Vec<((String, Value), (String, Value))> {
+    if !snapshot.cluster.admission.serves_policies {
         return Vec::new();
     }
     // A binding of ours would put somebody else's policy into force.
-    let is_free = |name: &String| !is_taken(scene, OwnKind::PodPolicy, name);
-    entries(scene, Via::Policy)
+    let is_free = |name: &String| !is_taken(snapshot, OwnKind::PodPolicy, name);
+    entries(snapshot, Via::Policy)
         .map(|(object, place, entry)| (policy_name(object, place), entry))
         .filter(|(name, _)| is_free(name))
         .map(|(name, entry)| {
-            let mut policy = policy::policy(&name, entry, &scene.settings.namespace);
+            let mut policy = policy::policy(&name, entry, &snapshot.settings.namespace);
             let mut binding = policy::binding(&name);
             for object in [&mut policy, &mut binding] {
                 object["metadata"]["labels"] = labels();
@@ -191,19 +191,19 @@ fn labels() -> Value {
 }
 
 /// How the pods stand that an object asks for.
-pub(super) fn count(scene: &Scene<'_>, object: &Object<'_>) -> Option<SidecarStatus> {
-    if object.written.spec.sidecars.is_empty() || object.going.is_some() {
+pub(super) fn count(snapshot: &Snapshot<'_>, object: &Object<'_>) -> Option<SidecarStatus> {
+    if object.written.spec.sidecars.is_empty() || object.deletion.is_some() {
         return None;
     }
-    let rules = Rules::new([object.written], scene.settings.namespace.clone());
+    let rules = Rules::new([object.written], snapshot.settings.namespace.clone());
     let (mut matching, mut consistent) = (0, 0);
     let mut owners: BTreeMap<(&str, &str, &str), u32> = BTreeMap::new();
-    for (name, labels) in &scene.cluster.namespaces {
+    for (name, labels) in &snapshot.cluster.namespaces {
         let namespace = Namespace { name, labels };
         if !rules.reaches(namespace) {
             continue;
         }
-        let of_namespace = scene.cluster.sidecars.range(Key::new(name.clone(), "")..);
+        let of_namespace = snapshot.cluster.sidecars.range(Key::new(name.clone(), "")..);
         for (key, pod) in of_namespace.take_while(|(key, _)| key.namespace == *name) {
             match rules.effect(namespace, &pod.labels, &pod.annotations, &pod.sidecar) {
                 None => continue,
@@ -231,12 +231,12 @@ pub(super) fn count(scene: &Scene<'_>, object: &Object<'_>) -> Option<SidecarSta
 
 /// The condition: whether it holds, why in a word, and in a sentence. None: nothing is asked of pods.
 pub(super) fn said(
-    scene: &Scene<'_>,
+    snapshot: &Snapshot<'_>,
     object: &Object<'_>,
     status: Option<&SidecarStatus>,
 ) -> Option<(bool, Reason, String)> {
     let status = status?;
-    let admission = &scene.cluster.admission;
+    let admission = &snapshot.cluster.admission;
     let asks = |via: Via| object.written.spec.sidecars.iter().any(|entry| entry.via == via);
     Some(if asks(Via::Policy) && !admission.serves_policies {
         let message = "spec.sidecars: via Policy needs MutatingAdmissionPolicy, which this API server does not serve (Kubernetes 1.36 does); use via Webhook";
@@ -244,7 +244,7 @@ pub(super) fn said(
     } else if asks(Via::Webhook) && admission.bundle.is_none() {
         let message = "the webhook has not published its certificate authority yet, so new pods stay as they are; see that its Deployment is installed and ready";
         (false, Reason::WebhookUnavailable, message.to_owned())
-    } else if let Some((kind, name)) = taken(scene, object) {
+    } else if let Some((kind, name)) = taken(snapshot, object) {
         let message = format!(
             "spec.sidecars: {kind} {name} was made by somebody else and is left as it is, so new pods may stay as they are: delete or rename it"
         );

@@ -13,36 +13,36 @@ use k8s_openapi::jiff::Timestamp;
 use super::kube_proxy;
 use super::pools::Pools;
 use super::rollout::{Rollout, State};
-use super::scene::{Going, Object, Scene};
 use super::services::News;
+use super::snapshot::{Deletion, Object, Snapshot};
 use super::{Plan, sidecars};
 use crate::action::Action;
 
 /// A condition without its time.
-struct Said {
+struct NewCondition {
     holds: bool,
     reason: Reason,
     message: String,
 }
 
-fn yes(reason: Reason, message: impl Into<String>) -> Said {
-    Said { holds: true, reason, message: message.into() }
+fn yes(reason: Reason, message: impl Into<String>) -> NewCondition {
+    NewCondition { holds: true, reason, message: message.into() }
 }
 
-fn no(reason: Reason, message: impl Into<String>) -> Said {
-    Said { holds: false, reason, message: message.into() }
+fn no(reason: Reason, message: impl Into<String>) -> NewCondition {
+    NewCondition { holds: false, reason, message: message.into() }
 }
 
 pub(super) fn plan(
-    scene: &Scene<'_>,
+    snapshot: &Snapshot<'_>,
     pools: &Pools<'_>,
     rollout: &Rollout<'_>,
     news: &News,
     plan: &mut Plan,
 ) {
-    for (place, object) in scene.objects.iter().enumerate() {
+    for (place, object) in snapshot.objects.iter().enumerate() {
         let services = news.get(&place).map(Vec::as_slice).unwrap_or_default();
-        let story = Story { scene, pools, rollout, object, services };
+        let story = StatusBuilder { snapshot, pools, rollout, object, services };
         let before = object.written.status.clone().unwrap_or_default();
         let status = story.status(&before);
         // The last write of an object that goes is its finalizer's; a status after it would find nobody.
@@ -62,18 +62,18 @@ pub(super) fn plan(
 }
 
 /// Everything that can be said about one object.
-struct Story<'s, 'a> {
-    scene: &'s Scene<'a>,
+struct StatusBuilder<'s, 'a> {
+    snapshot: &'s Snapshot<'a>,
     pools: &'s Pools<'a>,
     rollout: &'s Rollout<'a>,
     object: &'s Object<'a>,
     services: &'s [ServiceStatus],
 }
 
-impl Story<'_, '_> {
+impl StatusBuilder<'_, '_> {
     fn status(&self, before: &IngressSourcePreserveStatus) -> IngressSourcePreserveStatus {
         let object = self.object;
-        let (elsewhere, acknowledged) = self.rollout.acknowledged(self.scene, object);
+        let (elsewhere, acknowledged) = self.rollout.acknowledged(self.snapshot, object);
         let checked = self.checked();
         let agents = self.agents(elsewhere);
         let labelled = self.services_are(Reason::Labelled, "carry the label", |state| {
@@ -127,10 +127,10 @@ impl Story<'_, '_> {
         for (type_, said) in all {
             record(&mut conditions, self.condition(type_, said));
         }
-        let sidecars = sidecars::count(self.scene, object);
-        match sidecars::said(self.scene, object, sidecars.as_ref()) {
+        let sidecars = sidecars::count(self.snapshot, object);
+        match sidecars::said(self.snapshot, object, sidecars.as_ref()) {
             Some((holds, reason, message)) => {
-                let said = Said { holds, reason, message };
+                let said = NewCondition { holds, reason, message };
                 record(&mut conditions, self.condition(condition::SIDECARS_CONSISTENT, said));
             }
             None => conditions.retain(|condition| condition.type_ != condition::SIDECARS_CONSISTENT),
@@ -148,13 +148,13 @@ impl Story<'_, '_> {
             services: self.services.to_vec(),
             node_pools: self.node_pools(),
             left_out: self.left_out(),
-            kube_proxy: kube_proxy::status(self.scene, self.pools, object),
+            kube_proxy: kube_proxy::status(self.snapshot, self.pools, object),
             sidecars,
         }
     }
 
-    fn condition(&self, type_: &str, said: Said) -> Condition {
-        let now = Timestamp::from_second(self.scene.now.as_second()).unwrap_or(self.scene.now);
+    fn condition(&self, type_: &str, said: NewCondition) -> Condition {
+        let now = Timestamp::from_second(self.snapshot.now.as_second()).unwrap_or(self.snapshot.now);
         Condition {
             type_: type_.to_owned(),
             status: if said.holds { "True" } else { "False" }.to_owned(),
@@ -170,16 +170,16 @@ impl Story<'_, '_> {
     }
 
     /// Step 1. Conflicts have a condition of their own.
-    fn checked(&self) -> Said {
+    fn checked(&self) -> NewCondition {
         let found: Vec<_> = self.object.checks.iter().filter(|finding| !finding.is_conflict()).collect();
         match found.first() {
-            _ if self.object.going.is_some() => no(Reason::Terminating, "the object is being deleted"),
+            _ if self.object.deletion.is_some() => no(Reason::Terminating, "the object is being deleted"),
             None => yes(Reason::Checked, "every Service has a ready endpoint on an ingress node"),
             Some(first) => no(first.reason(), with_more(first.message(), found.len() - 1)),
         }
     }
 
-    fn services_are(&self, reason: Reason, what: &str, holds: impl Fn(ServiceState) -> bool) -> Said {
+    fn services_are(&self, reason: Reason, what: &str, holds: impl Fn(ServiceState) -> bool) -> NewCondition {
         let wanted = self.services.iter().filter(|service| service.state != ServiceState::Restoring);
         let (done, left): (Vec<_>, Vec<_>) = wanted.partition(|service| holds(service.state));
         match left.first() {
@@ -193,14 +193,14 @@ impl Story<'_, '_> {
         }
     }
 
-    fn conflict(&self) -> Said {
+    fn conflict(&self) -> NewCondition {
         let mut found: Vec<(Reason, String)> =
             self.object.conflicts.iter().map(|conflict| (conflict.reason(), conflict.to_string())).collect();
         let of_services = self.services.iter().filter(|service| service.state == ServiceState::Conflict);
         found.extend(
             of_services.map(|service| (Reason::FieldDeclared, service.message.clone().unwrap_or_default())),
         );
-        if self.object.going.is_none() {
+        if self.object.deletion.is_none() {
             let fought =
                 |problem: &&kube_proxy::Problem| matches!(problem, kube_proxy::Problem::NotKeptOff { .. });
             let problems = self.own_pools().filter_map(|(_, pool)| pool.made.as_ref().err()).filter(fought);
@@ -212,7 +212,7 @@ impl Story<'_, '_> {
         }
     }
 
-    fn degraded(&self) -> Said {
+    fn degraded(&self) -> NewCondition {
         let lost = self.services.iter().filter(|service| match service.state {
             ServiceState::Preserved => service.ingress_endpoints == 0,
             ServiceState::Open | ServiceState::FellBack => true,
@@ -234,22 +234,22 @@ impl Story<'_, '_> {
         if let Some(first) = lost.first() {
             return yes(Reason::NoIngressEndpoint, with_more(first.clone(), lost.len() - 1));
         }
-        if let Some(first) = self.object.kept.first().filter(|_| self.object.going.is_none()) {
+        if let Some(first) = self.object.kept.first().filter(|_| self.object.deletion.is_none()) {
             let message = format!(
                 "spec.ingressNodes no longer selects node {}, which is the last that serves a Service, so it stays an ingress node: select a \
                  node that runs an endpoint of each Service",
-                self.scene.nodes[*first].0
+                self.snapshot.nodes[*first].0
             );
             return yes(Reason::LastIngressNode, with_more(message, self.object.kept.len() - 1));
         }
-        if self.object.going.is_none()
+        if self.object.deletion.is_none()
             && let Some((_, node, State::NotReady { reason, .. })) =
                 self.elsewhere().find(|(_, _, state)| matches!(state, State::NotReady { lasts: true, .. }))
         {
             return yes(Reason::AgentNotReady, format!("the agent of node {node} is not ready: {reason}"));
         }
         let failed = |state: &State| matches!(state, State::Late(_) | State::Failed(_));
-        if self.object.going.is_none()
+        if self.object.deletion.is_none()
             && let Some((pool, node, _)) = self.elsewhere().find(|(_, _, state)| failed(state))
         {
             let message =
@@ -259,8 +259,13 @@ impl Story<'_, '_> {
         no(Reason::None, "nothing that worked has stopped")
     }
 
-    fn ready(&self, steps: &[&Said], conflict: &Said, degraded: &Said) -> Said {
-        if self.object.going.is_some() {
+    fn ready(
+        &self,
+        steps: &[&NewCondition],
+        conflict: &NewCondition,
+        degraded: &NewCondition,
+    ) -> NewCondition {
+        if self.object.deletion.is_some() {
             return no(Reason::Terminating, "the object is being deleted");
         }
         if conflict.holds {
@@ -279,14 +284,14 @@ impl Story<'_, '_> {
 
     fn progressing(
         &self,
-        ready: &Said,
-        checked: &Said,
-        agents: &Said,
-        conflict: &Said,
-        steps: &[&Said],
-    ) -> Said {
-        match self.object.going {
-            Some(Going::Restore) => {
+        ready: &NewCondition,
+        checked: &NewCondition,
+        agents: &NewCondition,
+        conflict: &NewCondition,
+        steps: &[&NewCondition],
+    ) -> NewCondition {
+        match self.object.deletion {
+            Some(Deletion::Restore) => {
                 let left = self.object.touched.len();
                 let message = if left > 0 {
                     format!("{left} Services are on their way back")
@@ -295,7 +300,7 @@ impl Story<'_, '_> {
                 };
                 return yes(Reason::Restoring, message);
             }
-            Some(Going::Retain) => {
+            Some(Deletion::Retain) => {
                 return yes(Reason::Retaining, "everything stays as it is, by deletionPolicy Retain");
             }
             None => {}
@@ -324,8 +329,14 @@ impl Story<'_, '_> {
         }
     }
 
-    fn phase(&self, ready: &Said, conflict: &Said, degraded: &Said, checked: &Said) -> Phase {
-        match self.object.going {
+    fn phase(
+        &self,
+        ready: &NewCondition,
+        conflict: &NewCondition,
+        degraded: &NewCondition,
+        checked: &NewCondition,
+    ) -> Phase {
+        match self.object.deletion {
             Some(_) => Phase::Terminating,
             None if conflict.holds => Phase::Conflict,
             None if degraded.holds => Phase::Degraded,

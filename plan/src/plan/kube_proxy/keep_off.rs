@@ -5,7 +5,7 @@ use isp_api::preserve::KubeProxyStatus;
 
 use super::super::Plan;
 use super::super::pools::Pools;
-use super::super::scene::{Object, Scene};
+use super::super::snapshot::{Object, Snapshot};
 use super::{is_kept_off, kept_off, original, terms};
 use crate::action::Action;
 use crate::cluster::{DaemonSet, Key};
@@ -19,16 +19,16 @@ const OFTEN: u32 = 2;
 const STEADY: u32 = 600;
 
 /// Keeps kube-proxy off nodes with an agent as long as there are any, or are to be.
-pub(in crate::plan) fn plan(scene: &Scene<'_>, pools: &Pools<'_>, plan: &mut Plan) {
-    for (key, set) in &scene.kube_proxies {
+pub(in crate::plan) fn plan(snapshot: &Snapshot<'_>, pools: &Pools<'_>, plan: &mut Plan) {
+    for (key, set) in &snapshot.kube_proxies {
         let (daemon_set, identity) = (Key::clone(key), set.identity.clone());
-        if let Some(lead) = pools.keep_off(scene, key) {
+        if let Some(lead) = pools.keep_off(snapshot, key) {
             let counted = known(lead, key).is_some_and(|known| known.generation == generation(set));
             if !is_kept_off(set) && counted {
                 let (terms, record) = (kept_off(&terms(set)), Box::new(AffinityRecord { owner: owner(set) }));
                 plan.actions.push(Action::KeepOff { daemon_set, identity, terms, record });
             }
-        } else if scene.nodes.iter().all(|(_, node)| node.pool.is_none()) {
+        } else if snapshot.nodes.iter().all(|(_, node)| node.pool.is_none()) {
             plan.actions.extend(release(key, set));
         }
     }
@@ -55,23 +55,28 @@ fn known<'o>(object: &'o Object<'_>, key: &Key) -> Option<&'o KubeProxyStatus> {
 }
 
 /// Whether somebody has removed the affinity as often as it is set.
-pub(in crate::plan) fn is_fought(scene: &Scene<'_>, object: &Object<'_>, key: &Key, set: &DaemonSet) -> bool {
+pub(in crate::plan) fn is_fought(
+    snapshot: &Snapshot<'_>,
+    object: &Object<'_>,
+    key: &Key,
+    set: &DaemonSet,
+) -> bool {
     let often = |known: &KubeProxyStatus| known.kept_off >= OFTEN && known.generation != generation(set);
-    let steady = scene.clock.has_lasted(&Wait::KeptOff { daemon_set: key.clone() }, STEADY);
+    let steady = snapshot.clock.has_lasted(&Wait::KeptOff { daemon_set: key.clone() }, STEADY);
     !is_kept_off(set) && !steady && known(object, key).is_some_and(often)
 }
 
 /// What the status of an object says of it from now on. The affinity is set on a generation of the DaemonSet only after that stands here.
 pub(in crate::plan) fn status(
-    scene: &Scene<'_>,
+    snapshot: &Snapshot<'_>,
     pools: &Pools<'_>,
     object: &Object<'_>,
 ) -> Option<KubeProxyStatus> {
     let before = object.written.status.as_ref().and_then(|status| status.kube_proxy.clone());
     let leads = |(key, _): &(&&Key, &&DaemonSet)| {
-        pools.keep_off(scene, key).is_some_and(|lead| lead.name == object.name)
+        pools.keep_off(snapshot, key).is_some_and(|lead| lead.name == object.name)
     };
-    let Some((key, set)) = scene.kube_proxies.iter().find(leads) else { return before };
+    let Some((key, set)) = snapshot.kube_proxies.iter().find(leads) else { return before };
     let counted = known(object, key).cloned();
     let of = |kept_off: u32, generation: i64| KubeProxyStatus {
         namespace: key.namespace.clone(),
@@ -81,13 +86,13 @@ pub(in crate::plan) fn status(
     };
     let wait = Wait::KeptOff { daemon_set: Key::clone(key) };
     if is_kept_off(set) {
-        scene.clock.end(wait, STEADY);
+        snapshot.clock.end(wait, STEADY);
         return counted.or(before);
     }
     // One that comes again after a long time, an upgrade of the cluster for example, is not fighting.
     let count = counted
         .as_ref()
-        .filter(|_| !scene.clock.has_lasted(&wait, STEADY))
+        .filter(|_| !snapshot.clock.has_lasted(&wait, STEADY))
         .map_or(0, |counted| counted.kept_off);
     match counted {
         Some(counted) if counted.generation == generation(set) || count >= OFTEN => Some(counted),
@@ -116,6 +121,6 @@ fn release(key: &Key, set: &DaemonSet) -> Option<Action> {
 }
 
 /// Whether anything of ours is left on a kube-proxy.
-pub(in crate::plan) fn anything_left(scene: &Scene<'_>) -> bool {
-    scene.kube_proxies.values().any(|set| set.record.is_some())
+pub(in crate::plan) fn anything_left(snapshot: &Snapshot<'_>) -> bool {
+    snapshot.kube_proxies.values().any(|set| set.record.is_some())
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::accounts::Accounts;
 use super::super::kube_proxy::{self, Problem, is_fought};
-use super::super::scene::Scene;
+use super::super::snapshot::Snapshot;
 use super::{account_of, is_retained, is_to_be_retained};
 use crate::cluster::{DaemonSet, Key};
 use crate::observe::{key, kube_proxy as find_kube_proxy};
@@ -34,25 +34,26 @@ pub(super) struct Source {
 }
 
 pub(super) fn make<'a>(
-    scene: &Scene<'a>,
+    snapshot: &Snapshot<'a>,
     accounts: &Accounts,
     pool: &str,
     source: Source,
     members: &[usize],
 ) -> Result<Made<'a>, Problem> {
-    let (kube_proxy, set) = find_kube_proxy(&scene.cluster.daemon_sets, source.kube_proxy.as_ref())?;
+    let (kube_proxy, set) = find_kube_proxy(&snapshot.cluster.daemon_sets, source.kube_proxy.as_ref())?;
     if let Some(lead) = source.object
-        && is_fought(scene, &scene.objects[lead], kube_proxy, set)
+        && is_fought(snapshot, &snapshot.objects[lead], kube_proxy, set)
     {
         let who = set.last_writer.as_ref().map_or_else(|| "nobody".to_owned(), |who| format!("{who:?}"));
         return Err(Problem::NotKeptOff { set: kube_proxy.clone(), who });
     }
-    let kubeconfig = kube_proxy::kubeconfig(scene.cluster, kube_proxy, set)?;
-    let agent = Agent { image: &scene.settings.agent_image, pool, kubeconfig: &kubeconfig };
+    let kubeconfig = kube_proxy::kubeconfig(snapshot.cluster, kube_proxy, set)?;
+    let agent = Agent { image: &snapshot.settings.agent_image, pool, kubeconfig: &kubeconfig };
     let mut base = filter_daemon_set(&set.object, agent)
         .map_err(|error| Problem::Unusable(kube_proxy.clone(), Box::new(error)))?;
     // While there is no account, the agents stay as they are.
-    let account = accounts.uid(scene.cluster, &kube_proxy.namespace).or_else(|| account_of(scene, pool));
+    let account =
+        accounts.uid(snapshot.cluster, &kube_proxy.namespace).or_else(|| account_of(snapshot, pool));
     let of_pods = base.spec.template.metadata.get_or_insert_default().annotations.get_or_insert_default();
     of_pods.insert(ACCOUNT_ANNOTATION.to_owned(), account.unwrap_or_default().to_owned());
     let digest = Sha256::digest(json!(base).to_string());
@@ -61,15 +62,15 @@ pub(super) fn make<'a>(
     let images = images_of(&agents, pool, &revision);
     let annotations = agents.metadata.annotations.get_or_insert_default();
     annotations.insert(KUBE_PROXY_ANNOTATION.to_owned(), kube_proxy.name.clone());
-    let retained = is_to_be_retained(scene, members);
+    let retained = is_to_be_retained(snapshot, members);
     if retained {
         annotations.insert(RETAINED_ANNOTATION.to_owned(), source.name);
     }
     let there = |wanted: &DaemonSetObject| {
-        let there = scene.cluster.daemon_sets.get(&key(&wanted.metadata)).filter(|set| set.made)?;
+        let there = snapshot.cluster.daemon_sets.get(&key(&wanted.metadata)).filter(|set| set.made)?;
         covers(&json!(there.object), &json!(wanted)).then_some(there)
     };
-    let present = there(&agents).is_some_and(|there| is_retained(scene, there) == retained);
+    let present = there(&agents).is_some_and(|there| is_retained(snapshot, there) == retained);
     let images_present = there(&images).is_some();
     Ok(Made { kube_proxy: (kube_proxy, set), revision, agents, present, images, images_present })
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 
 use super::super::pools::Pools;
-use super::super::scene::{Object, Scene};
+use super::super::snapshot::{Object, Snapshot};
 use super::pods::Pods;
 use super::{as_it_is, new_handover, shape_node};
 use crate::action::{Action, NodeShape, NodeStep};
@@ -12,7 +12,7 @@ use crate::record::{Failure, Handover};
 use crate::waits::Wait;
 
 pub(super) struct NodeFacts<'s, 'a> {
-    pub(super) scene: &'s Scene<'a>,
+    pub(super) snapshot: &'s Snapshot<'a>,
     pub(super) pools: &'s Pools<'a>,
     pub(super) pods: &'s Pods<'a>,
     pub(super) place: usize,
@@ -28,7 +28,7 @@ pub(super) fn acknowledges(said: &Acknowledgements, object: &Object<'_>, place: 
 
 impl<'s> NodeFacts<'s, '_> {
     pub(super) fn shape(&self, shape: NodeShape, step: NodeStep) -> Action {
-        shape_node(self.scene, self.place, shape, step)
+        shape_node(self.snapshot, self.place, shape, step)
     }
 
     pub(super) fn as_it_is(&self) -> NodeShape {
@@ -36,23 +36,23 @@ impl<'s> NodeFacts<'s, '_> {
     }
 
     pub(super) fn handover(&self, pool: &str) -> Handover {
-        new_handover(self.scene, pool)
+        new_handover(self.snapshot, pool)
     }
 
     /// When it must have gone over to the revision that it has.
     pub(super) fn over_by(&self, seconds: u32) -> Timestamp {
         let revision = self.node.revision.clone().unwrap_or_default();
-        self.scene.clock.end(Wait::Over { node: self.name.to_owned(), revision }, seconds)
+        self.snapshot.clock.end(Wait::Over { node: self.name.to_owned(), revision }, seconds)
     }
 
     /// When it must have gone back.
     pub(super) fn back_by(&self, seconds: u32) -> Timestamp {
-        self.scene.clock.end(Wait::Back { node: self.name.to_owned() }, seconds)
+        self.snapshot.clock.end(Wait::Back { node: self.name.to_owned() }, seconds)
     }
 
     /// Whether it has been on its way back since it last had nothing of ours.
     pub(super) fn was_sent_back(&self) -> bool {
-        self.scene.clock.is_known(&Wait::Back { node: self.name.to_owned() })
+        self.snapshot.clock.is_known(&Wait::Back { node: self.name.to_owned() })
     }
 
     /// The revision that nodes of the pool should have.
@@ -97,7 +97,7 @@ impl<'s> NodeFacts<'s, '_> {
 
     /// What the agent has not said yet.
     fn missing(&self, pool: &str) -> Option<String> {
-        let heard = self.scene.cluster.reports.get(self.name);
+        let heard = self.snapshot.cluster.reports.get(self.name);
         let heard = heard.filter(|report| {
             report.pool == pool && Some(report.revision.as_str()) == self.node.revision.as_deref()
         });
@@ -108,8 +108,8 @@ impl<'s> NodeFacts<'s, '_> {
         if self.has_stray(pool) {
             return Some("the cluster's own kube-proxy has not ended on this node".to_owned());
         }
-        let asked = self.scene.needing(self.place);
-        let mut asked = asked.filter(|object| object.going.is_none() && !object.label_is_taken());
+        let asked = self.snapshot.needing(self.place);
+        let mut asked = asked.filter(|object| object.deletion.is_none() && !object.label_is_taken());
         let behind = asked.find(|object| !acknowledges(&report.acknowledged, object, self.place))?;
         Some(format!("the agent has not acknowledged generation {} of {}", behind.generation, behind.name))
     }
@@ -152,6 +152,6 @@ impl<'s> NodeFacts<'s, '_> {
 
     /// Whether the cluster's kube-proxy serves the node again, or nobody can wait for that.
     pub(super) fn is_back(&self) -> bool {
-        self.scene.kube_proxies.is_empty() || !self.node.ready || self.pods.kube_proxy_is_ready(self.name)
+        self.snapshot.kube_proxies.is_empty() || !self.node.ready || self.pods.kube_proxy_is_ready(self.name)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use isp_api::names::AGENT_NAME;
 
-use super::super::scene::Scene;
+use super::super::snapshot::Snapshot;
 use crate::cluster::{Key, Pod, PodRole};
 use crate::observe::role;
 
@@ -12,11 +12,11 @@ pub(super) struct Pods<'a>(BTreeMap<&'a str, Vec<&'a Pod>>);
 
 impl<'a> Pods<'a> {
     /// Those of the cluster's kube-proxies and of what the operator made. Others may carry the same labels; they run elsewhere.
-    pub(super) fn new(scene: &Scene<'a>) -> Self {
+    pub(super) fn new(snapshot: &Snapshot<'a>) -> Self {
         let mut by_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-        for pod in scene.cluster.pods.values() {
-            let ours = pod.role.is_some() && scene.is_home(&pod.daemon_set.namespace);
-            if ours || scene.kube_proxies.contains_key(&pod.daemon_set) {
+        for pod in snapshot.cluster.pods.values() {
+            let ours = pod.role.is_some() && snapshot.is_home(&pod.daemon_set.namespace);
+            if ours || snapshot.kube_proxies.contains_key(&pod.daemon_set) {
                 by_node.entry(&pod.node).or_default().push(pod);
             }
         }
@@ -56,9 +56,13 @@ impl<'a> Pods<'a> {
 
     /// Whether the agents of a revision have their DaemonSet.
     #[allow(clippy::unused_self, reason = "it is asked together with the pods")]
-    pub(super) fn has_daemon_set(&self, scene: &Scene<'_>, pool: &str, revision: &str) -> bool {
+    pub(super) fn has_daemon_set(&self, snapshot: &Snapshot<'_>, pool: &str, revision: &str) -> bool {
         let wanted = Some(PodRole::Agent { pool: pool.to_owned(), revision: revision.to_owned() });
         let name = format!("{AGENT_NAME}-{pool}-{revision}");
-        scene.made.iter().copied().any(|(key, set)| key.name == name && role(&set.object.metadata) == wanted)
+        snapshot
+            .made
+            .iter()
+            .copied()
+            .any(|(key, set)| key.name == name && role(&set.object.metadata) == wanted)
     }
 }

@@ -7,7 +7,7 @@ use isp_api::preserve::Rollout as Settings;
 use super::super::Plan;
 use super::super::kube_proxy::is_kept_off;
 use super::super::pools::{Pools, may_begin, settings_of};
-use super::super::scene::Scene;
+use super::super::snapshot::Snapshot;
 use crate::action::{Action, NodeShape, NodeStep};
 use crate::cluster::Node;
 use crate::record::Handover;
@@ -18,7 +18,7 @@ const ORPHANS: u32 = 60;
 /// How long it is remembered, in seconds, that a node was sent back.
 const REMEMBERED: u32 = 600;
 
-/// Nodes of one pool, by their place in the scene.
+/// Nodes of one pool, by their place in the snapshot.
 #[derive(Default)]
 pub(super) struct Wave {
     /// They are going over, or back, or are started anew.
@@ -41,31 +41,31 @@ impl Wave {
     /// Lets the nodes of a pool go over whose images are there, and begins its next wave.
     pub(super) fn begin(
         &self,
-        scene: &Scene<'_>,
+        snapshot: &Snapshot<'_>,
         pools: &Pools<'_>,
         pool: &str,
         held: bool,
         plan: &mut Plan,
     ) {
-        let settings = settings_of(scene, pool);
+        let settings = settings_of(snapshot, pool);
         let found = pools.by_name.get(pool).filter(|found| found.begun && found.account.is_ok() && !held);
         let made = found.and_then(|found| found.made.as_ref().ok());
         let made = made.filter(|made| made.present && is_kept_off(made.kube_proxy.1));
         if let Some(made) = made {
-            let over = self.prepared.iter().map(|place| hand_over(scene, *place, pool, &made.revision));
+            let over = self.prepared.iter().map(|place| hand_over(snapshot, *place, pool, &made.revision));
             plan.actions.extend(over);
         }
         // Asked in every plan, or each wave would wait anew.
-        let orphans = (!scene.orphans.is_empty() && !self.back.is_empty())
-            .then(|| scene.clock.end(Wait::Orphans, ORPHANS));
-        if self.on_the_way > 0 || is_going_back(scene, pool, settings.progress_deadline_seconds) {
+        let orphans = (!snapshot.orphans.is_empty() && !self.back.is_empty())
+            .then(|| snapshot.clock.end(Wait::Orphans, ORPHANS));
+        if self.on_the_way > 0 || is_going_back(snapshot, pool, settings.progress_deadline_seconds) {
             return;
         }
         if !self.back.is_empty() {
             // A Service that cannot be put back, or that somebody keeps up as ours, holds up nobody for long.
-            return match orphans.filter(|end| scene.now < *end) {
+            return match orphans.filter(|end| snapshot.now < *end) {
                 Some(end) => plan.wake_at(end),
-                None => self.begin_back(scene, pool, &settings, plan),
+                None => self.begin_back(snapshot, pool, &settings, plan),
             };
         }
         let (Some(made), Some(found)) = (made, found) else { return };
@@ -75,72 +75,72 @@ impl Wave {
         let size = settings.max_unavailable.of(found.members.len());
         if !self.restarts.is_empty() {
             for place in self.restarts.iter().take(size) {
-                plan.actions.push(stop_agent(scene, *place, pool));
+                plan.actions.push(stop_agent(snapshot, *place, pool));
             }
             return;
         }
         // What an earlier agent has reported must not be taken for the word of the new one.
         let unheard = |place: &&usize| {
-            let report = scene.cluster.reports.get(scene.nodes[**place].0);
-            let moves = scene.nodes[**place].1.pool.is_some();
+            let report = snapshot.cluster.reports.get(snapshot.nodes[**place].0);
+            let moves = snapshot.nodes[**place].1.pool.is_some();
             report.is_none_or(|report| moves && (report.pool != pool || report.revision != made.revision))
         };
-        let next = self.candidates.iter().filter(|place| may_begin(scene, **place)).filter(unheard);
+        let next = self.candidates.iter().filter(|place| may_begin(snapshot, **place)).filter(unheard);
         for place in next.take(if made.images_present { size } else { 0 }) {
-            let node = scene.nodes[*place].1;
+            let node = snapshot.nodes[*place].1;
             let shape = NodeShape { images: Some(made.revision.clone()), failure: None, ..as_it_is(node) };
-            plan.actions.push(shape_node(scene, *place, shape, NodeStep::PullImages));
+            plan.actions.push(shape_node(snapshot, *place, shape, NodeStep::PullImages));
         }
     }
 
     /// Begins the next wave of the way back.
-    fn begin_back(&self, scene: &Scene<'_>, pool: &str, settings: &Settings, plan: &mut Plan) {
-        let labelled = scene.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
+    fn begin_back(&self, snapshot: &Snapshot<'_>, pool: &str, settings: &Settings, plan: &mut Plan) {
+        let labelled = snapshot.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
         let mut next = self.back.clone();
-        next.sort_by_key(|place| scene.clock.is_known(&sent_back(scene, *place)));
+        next.sort_by_key(|place| snapshot.clock.is_known(&sent_back(snapshot, *place)));
         for place in next.into_iter().take(settings.max_unavailable.of(labelled)) {
-            let node = scene.nodes[place].0.to_owned();
-            scene.clock.end(Wait::Back { node }, settings.progress_deadline_seconds);
-            scene.clock.end(sent_back(scene, place), REMEMBERED);
-            plan.actions.push(hand_back(scene, place, pool));
+            let node = snapshot.nodes[place].0.to_owned();
+            snapshot.clock.end(Wait::Back { node }, settings.progress_deadline_seconds);
+            snapshot.clock.end(sent_back(snapshot, place), REMEMBERED);
+            plan.actions.push(hand_back(snapshot, place, pool));
         }
     }
 }
 
-fn sent_back(scene: &Scene<'_>, place: usize) -> Wait {
-    Wait::SentBack { node: scene.nodes[place].0.to_owned() }
+fn sent_back(snapshot: &Snapshot<'_>, place: usize) -> Wait {
+    Wait::SentBack { node: snapshot.nodes[place].0.to_owned() }
 }
 
 /// Remembers for a while which nodes were sent back.
-pub(super) fn remember(scene: &Scene<'_>) {
-    for place in 0..scene.nodes.len() {
-        let wait = sent_back(scene, place);
-        if scene.clock.is_known(&wait) && !scene.clock.has_lasted(&wait, REMEMBERED) {
-            scene.clock.end(wait, REMEMBERED);
+pub(super) fn remember(snapshot: &Snapshot<'_>) {
+    for place in 0..snapshot.nodes.len() {
+        let wait = sent_back(snapshot, place);
+        if snapshot.clock.is_known(&wait) && !snapshot.clock.has_lasted(&wait, REMEMBERED) {
+            snapshot.clock.end(wait, REMEMBERED);
         }
     }
 }
 
-pub(super) fn hand_back(scene: &Scene<'_>, place: usize, pool: &str) -> Action {
-    let shape = NodeShape { handover: Some(new_handover(scene, pool)), ..NodeShape::default() };
-    shape_node(scene, place, shape, NodeStep::HandBack)
+pub(super) fn hand_back(snapshot: &Snapshot<'_>, place: usize, pool: &str) -> Action {
+    let shape = NodeShape { handover: Some(new_handover(snapshot, pool)), ..NodeShape::default() };
+    shape_node(snapshot, place, shape, NodeStep::HandBack)
 }
 
 /// Those on their way back have lost their label and are counted by what is written down on them, until their deadline.
-fn is_going_back(scene: &Scene<'_>, pool: &str, seconds: u32) -> bool {
-    scene.nodes.iter().any(|(name, node)| {
-        let late = || scene.clock.has_lasted(&Wait::Back { node: (*name).to_owned() }, seconds);
+fn is_going_back(snapshot: &Snapshot<'_>, pool: &str, seconds: u32) -> bool {
+    snapshot.nodes.iter().any(|(name, node)| {
+        let late = || snapshot.clock.has_lasted(&Wait::Back { node: (*name).to_owned() }, seconds);
         let counts = node.handover.as_ref().is_some_and(|handover| handover.pool == pool);
         node.pool.is_none() && counts && !late()
     })
 }
 
-pub(super) fn new_handover(scene: &Scene<'_>, pool: &str) -> Handover {
-    Handover::new(pool, scene.now)
+pub(super) fn new_handover(snapshot: &Snapshot<'_>, pool: &str) -> Handover {
+    Handover::new(pool, snapshot.now)
 }
 
-fn hand_over(scene: &Scene<'_>, place: usize, pool: &str, revision: &str) -> Action {
-    let node = scene.nodes[place].1;
+fn hand_over(snapshot: &Snapshot<'_>, place: usize, pool: &str, revision: &str) -> Action {
+    let node = snapshot.nodes[place].1;
     // One that never came to work is nothing to go back to.
     let worked = node.handover.as_ref().map_or(node.revision.clone(), |handover| handover.from.clone());
     let from = worked.filter(|_| node.pool.as_deref() == Some(pool));
@@ -148,17 +148,17 @@ fn hand_over(scene: &Scene<'_>, place: usize, pool: &str, revision: &str) -> Act
         pool: Some(pool.to_owned()),
         revision: Some(revision.to_owned()),
         images: None,
-        handover: Some(Handover { from, ..new_handover(scene, pool) }),
+        handover: Some(Handover { from, ..new_handover(snapshot, pool) }),
         failure: None,
     };
-    shape_node(scene, place, shape, NodeStep::HandOver)
+    shape_node(snapshot, place, shape, NodeStep::HandOver)
 }
 
-fn stop_agent(scene: &Scene<'_>, place: usize, pool: &str) -> Action {
-    let node = scene.nodes[place].1;
-    let handover = Handover { restart: true, from: node.revision.clone(), ..new_handover(scene, pool) };
+fn stop_agent(snapshot: &Snapshot<'_>, place: usize, pool: &str) -> Action {
+    let node = snapshot.nodes[place].1;
+    let handover = Handover { restart: true, from: node.revision.clone(), ..new_handover(snapshot, pool) };
     let shape = NodeShape { revision: None, handover: Some(handover), ..as_it_is(node) };
-    shape_node(scene, place, shape, NodeStep::StopAgent)
+    shape_node(snapshot, place, shape, NodeStep::StopAgent)
 }
 
 /// The fields of a node that are ours, as they are.
@@ -172,7 +172,7 @@ pub(super) fn as_it_is(node: &Node) -> NodeShape {
     }
 }
 
-pub(super) fn shape_node(scene: &Scene<'_>, place: usize, shape: NodeShape, step: NodeStep) -> Action {
-    let (name, node) = scene.nodes[place];
+pub(super) fn shape_node(snapshot: &Snapshot<'_>, place: usize, shape: NodeShape, step: NodeStep) -> Action {
+    let (name, node) = snapshot.nodes[place];
     Action::ShapeNode { node: name.to_owned(), identity: node.identity.clone(), shape, step }
 }

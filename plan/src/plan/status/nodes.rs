@@ -3,7 +3,7 @@
 use isp_api::Reason;
 use isp_api::preserve::{IngressSourcePreserveStatus, LeftOut, PoolStatus};
 
-use super::{Said, Story, no, with_more, yes};
+use super::{NewCondition, StatusBuilder, no, with_more, yes};
 use crate::plan::pools::Pool;
 use crate::plan::rollout::State;
 use crate::plan::{accounts, kube_proxy};
@@ -11,9 +11,9 @@ use crate::plan::{accounts, kube_proxy};
 /// How many nodes are named.
 const MOST_NAMES: usize = 20;
 
-impl Story<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// Step 2.
-    pub(super) fn agents(&self, elsewhere: usize) -> Said {
+    pub(super) fn agents(&self, elsewhere: usize) -> NewCondition {
         let done = self.elsewhere().filter(|(_, _, state)| **state == State::Done).count();
         if done == elsewhere {
             return yes(Reason::AgentsReady, format!("all {elsewhere} nodes elsewhere have their agent"));
@@ -32,7 +32,7 @@ impl Story<'_, '_> {
             .filter_map(|(pool, node, state)| match state {
                 State::Late(reason) | State::Failed(reason) => Some((pool, node, reason.clone())),
                 State::GoingBack => {
-                    let failure = self.scene.cluster.nodes.get(node)?.failure.as_ref()?;
+                    let failure = self.snapshot.cluster.nodes.get(node)?.failure.as_ref()?;
                     Some((pool, node, failure.reason.clone()))
                 }
                 _ => None,
@@ -104,7 +104,7 @@ impl Story<'_, '_> {
 
     /// The nodes elsewhere: pool, name, state.
     pub(super) fn elsewhere(&self) -> impl Iterator<Item = (Option<&str>, &str, &State)> {
-        self.scene
+        self.snapshot
             .nodes
             .iter()
             .enumerate()
@@ -123,7 +123,7 @@ impl Story<'_, '_> {
 
     /// A node that has, or had, the cluster's own kube-proxy beside its agent.
     pub(super) fn suspect(&self, of: impl Fn(usize) -> bool) -> Option<&str> {
-        let mut places = self.scene.nodes.iter().enumerate();
+        let mut places = self.snapshot.nodes.iter().enumerate();
         let (_, (name, _)) = places.find(|(place, _)| {
             self.object.is_elsewhere(*place) && self.rollout.states[*place] == State::Suspect && of(*place)
         })?;
@@ -133,20 +133,24 @@ impl Story<'_, '_> {
     /// The nodes that show the Services in full, once the checks have passed.
     pub(super) fn ingress_nodes(&self, before: &IngressSourcePreserveStatus) -> Option<Vec<String>> {
         let object = self.object;
-        let passed =
-            object.held && object.going.is_none() && object.checks.is_empty() && object.conflicts.is_empty();
+        let passed = object.held
+            && object.deletion.is_none()
+            && object.checks.is_empty()
+            && object.conflicts.is_empty();
         if before.ingress_nodes.is_none() && !passed {
             return None;
         }
-        let nodes = self.scene.nodes.iter().enumerate().filter(|(place, _)| object.ingress[*place]);
+        let nodes = self.snapshot.nodes.iter().enumerate().filter(|(place, _)| object.ingress[*place]);
         Some(nodes.map(|(_, (name, _))| (*name).to_owned()).collect())
     }
 
     /// Nodes on which the cluster's kube-proxy never runs.
     pub(super) fn left_out(&self) -> Option<LeftOut> {
         let left_out = |place: &usize| self.object.left_out[*place] && !self.object.ingress[*place];
-        let names: Vec<_> =
-            (0..self.scene.nodes.len()).filter(left_out).map(|place| self.scene.nodes[place].0).collect();
+        let names: Vec<_> = (0..self.snapshot.nodes.len())
+            .filter(left_out)
+            .map(|place| self.snapshot.nodes[place].0)
+            .collect();
         (!names.is_empty()).then(|| LeftOut {
             count: u32::try_from(names.len()).unwrap_or(u32::MAX),
             nodes: names.iter().take(MOST_NAMES).map(|name| (*name).to_owned()).collect(),
@@ -160,9 +164,9 @@ impl Story<'_, '_> {
             let (mut nodes, mut handed_over, mut ready, mut failed, mut updated) = (0, 0, 0, 0, 0);
             for place in members {
                 nodes += 1;
-                let (_, facts) = self.scene.nodes[*place];
+                let (_, facts) = self.snapshot.nodes[*place];
                 handed_over += u32::from(facts.pool.as_deref() == Some(name));
-                let current = self.rollout.has_acknowledged(self.scene, self.object, *place);
+                let current = self.rollout.has_acknowledged(self.snapshot, self.object, *place);
                 ready += u32::from(current);
                 updated += u32::from(
                     facts.pool.as_deref() == Some(name) && facts.revision.as_deref() == pool.revision(),

@@ -5,14 +5,14 @@ use isp_api::conditions::find;
 use isp_api::names::condition;
 use isp_api::preserve::{IngressSourcePreserveStatus, ServiceState, ServiceStatus};
 
-use super::Story;
+use super::StatusBuilder;
 use crate::cluster::Key;
 use crate::plan::{About, Notice, sidecars};
 
 /// Reasons of `AgentsReady` that somebody has to hear of.
 const FAILURES: [Reason; 3] = [Reason::WaveFailed, Reason::AgentNotReady, Reason::KubeProxyNotKeptOff];
 
-impl Story<'_, '_> {
+impl StatusBuilder<'_, '_> {
     /// All of them, in the order in which they are told.
     pub(super) fn notices(
         &self,
@@ -57,7 +57,7 @@ impl Story<'_, '_> {
 
     fn service_notice(&self, before: Option<&ServiceStatus>, now: &ServiceStatus) -> Option<Notice> {
         let key = Key::new(now.namespace.clone(), now.name.clone());
-        let uid = self.scene.service(&key)?.identity.uid.clone();
+        let uid = self.snapshot.service(&key)?.identity.uid.clone();
         let name = self.object.name;
         let lost = |service: &ServiceStatus| {
             service.state == ServiceState::Preserved && service.ingress_endpoints == 0

@@ -22,7 +22,7 @@ use crate::observe::{HOME, made, recognised};
 use crate::waits::{Clock, Waits};
 
 /// The cluster with everything that follows from the objects alone.
-pub(super) struct Scene<'a> {
+pub(super) struct Snapshot<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) settings: &'a Settings,
     pub(super) now: Timestamp,
@@ -42,7 +42,7 @@ pub(super) struct Scene<'a> {
 
 /// Why an object no longer wants anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Going {
+pub(super) enum Deletion {
     Restore,
     Retain,
 }
@@ -53,7 +53,7 @@ pub(super) struct Object<'a> {
     pub(super) uid: &'a str,
     pub(super) generation: i64,
     pub(super) label: ServiceLabel,
-    pub(super) going: Option<Going>,
+    pub(super) deletion: Option<Deletion>,
     /// Whether its finalizer is there.
     pub(super) held: bool,
     /// For each node, whether the selector makes it an ingress node of this object.
@@ -97,7 +97,7 @@ impl Object<'_> {
     /// Whether something new may be begun for it.
     pub(super) fn may_begin(&self) -> bool {
         self.held
-            && self.going.is_none()
+            && self.deletion.is_none()
             && self.bad_selector.is_none()
             && !self.label_is_taken()
             && (self.has_begun() || (self.checks.is_empty() && self.conflicts.is_empty()))
@@ -111,10 +111,10 @@ impl Object<'_> {
 
     /// Whether its nodes need agents: it wants something, or something is still changed for it.
     fn counts(&self) -> bool {
-        match self.going {
+        match self.deletion {
             None => !self.label_is_taken() || !self.touched.is_empty(),
-            Some(Going::Restore) => !self.touched.is_empty(),
-            Some(Going::Retain) => true,
+            Some(Deletion::Restore) => !self.touched.is_empty(),
+            Some(Deletion::Retain) => true,
         }
     }
 
@@ -139,7 +139,7 @@ impl Object<'_> {
     }
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Snapshot<'a> {
     pub(super) fn new(
         cluster: &'a Cluster,
         settings: &'a Settings,
@@ -260,11 +260,11 @@ fn new_object<'a>(
     let metadata = &object.metadata;
     let (selected, bad_selector) = selected.ingress_nodes(object, nodes);
     let name = metadata.name.as_deref().unwrap_or_default();
-    let going = match object.spec.deletion_policy {
-        _ if settings.cleanup => Some(Going::Restore),
+    let deletion = match object.spec.deletion_policy {
+        _ if settings.cleanup => Some(Deletion::Restore),
         _ if metadata.deletion_timestamp.is_none() => None,
-        DeletionPolicy::Restore => Some(Going::Restore),
-        DeletionPolicy::Retain => Some(Going::Retain),
+        DeletionPolicy::Restore => Some(Deletion::Restore),
+        DeletionPolicy::Retain => Some(Deletion::Retain),
     };
     Object {
         written: object,
@@ -272,7 +272,7 @@ fn new_object<'a>(
         uid: metadata.uid.as_deref().unwrap_or_default(),
         generation: metadata.generation.unwrap_or_default(),
         label: object.service_label(),
-        going,
+        deletion,
         held: object.finalizers().iter().any(|finalizer| finalizer == FINALIZER),
         ingress: selected.clone(),
         selected,
@@ -290,7 +290,7 @@ fn new_object<'a>(
 /// Gives each Service to the oldest object that wants it. One that goes wants nothing any more.
 fn claim<'a>(cluster: &'a Cluster, objects: &mut [Object<'a>]) -> BTreeMap<&'a Key, usize> {
     let mut claims = BTreeMap::new();
-    for (place, object) in objects.iter_mut().enumerate().filter(|(_, object)| object.going.is_none()) {
+    for (place, object) in objects.iter_mut().enumerate().filter(|(_, object)| object.deletion.is_none()) {
         for target in &object.written.spec.services {
             let from = Key::new(target.namespace.clone(), target.name.clone().unwrap_or_default());
             let namespace = cluster.services.range(from.clone()..);
