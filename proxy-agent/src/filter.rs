@@ -1,5 +1,16 @@
 //! `proxy-agent filter`: puts the parts together.
 
+mod kube_proxy_files;
+pub(crate) mod listen;
+pub(crate) mod metrics;
+pub(crate) mod progress;
+pub(crate) mod proxy;
+pub(crate) mod readers;
+pub(crate) mod request;
+pub(crate) mod serving;
+pub(crate) mod session;
+pub(crate) mod wire;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,7 +19,7 @@ use std::time::Duration;
 
 use clap::Args;
 use isp_runtime::admin::{Admin, AdminError};
-use isp_runtime::listen::listen;
+use isp_runtime::listen::listen as open_listener;
 use isp_runtime::program::{Program, ProgramError};
 use isp_runtime::shutdown::Shutdown;
 use prometheus_client::registry::Registry;
@@ -18,15 +29,15 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::files::Files;
-use crate::listen::{self, Server};
-use crate::metrics::Metrics;
-use crate::proxy::Proxy;
-use crate::report;
-use crate::serving::{Identity, Mirrored, ServingError};
-use crate::state::State;
-use crate::upstream::{self, ClientCertificate, Place, Upstream, UpstreamError};
-use crate::view_source;
+use crate::filter::kube_proxy_files::Files;
+use crate::filter::listen::Server;
+use crate::filter::metrics::Metrics;
+use crate::filter::proxy::Proxy;
+use crate::filter::serving::{Identity, Mirrored, ServingError};
+use crate::node::report;
+use crate::node::upstream::{self, ClientCertificate, Place, Upstream, UpstreamError};
+use crate::node::view::State;
+use crate::node::view_source;
 
 const GRACE: Duration = Duration::from_secs(5);
 /// How often an address for the metrics that cannot be had is tried.
@@ -187,10 +198,11 @@ struct Sockets {
 
 async fn open(arguments: &FilterArgs) -> Result<Sockets, FilterError> {
     let address = arguments.listen;
-    let proxy = listen(address, PORT_PATIENCE).await;
+    let proxy = open_listener(address, PORT_PATIENCE).await;
     let proxy = proxy.map_err(|source| FilterError::Listen { address, source })?;
     let failed = |source| AdminError::new(arguments.admin, source);
-    let admin = Admin::on(listen(arguments.admin, PORT_PATIENCE).await.map_err(failed)?).map_err(failed)?;
+    let admin =
+        Admin::on(open_listener(arguments.admin, PORT_PATIENCE).await.map_err(failed)?).map_err(failed)?;
     Ok(Sockets { proxy, admin })
 }
 

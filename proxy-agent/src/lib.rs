@@ -6,21 +6,9 @@
 //! kube-proxy know each other; `listen` lets in who has one, `proxy` carries requests, `view_source` follows what the node may see,
 //! `report` acknowledges it.
 
-mod files;
 mod filter;
 #[cfg(test)]
 mod fixtures;
-mod listen;
-mod metrics;
-mod proxy;
-mod readers;
-mod report;
-mod request;
-mod serving;
-mod session;
-mod state;
-mod upstream;
-mod view_source;
-mod wire;
+mod node;
 
 pub use filter::{FilterArgs, FilterError, hold, run as filter};

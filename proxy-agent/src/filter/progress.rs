@@ -1,0 +1,3 @@
+//! How far kube-proxy and the kernel have come with the node's view.
+
+pub(crate) mod programmed;
