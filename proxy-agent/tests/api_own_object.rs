@@ -63,8 +63,12 @@ async fn what_somebody_deletes_or_changes_returns_within_seconds_and_nobody_is_f
     let crd = "customresourcedefinition/ingresssourcenodes.sourcepreserve.io";
     assert!(cluster.kubectl(&["delete", crd, "--timeout=60s"]).await.unwrap().success);
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let said =
-        agent.program.log().lines().filter(|line| line.contains("could not be written; it is tried")).count();
+    let said = agent
+        .program
+        .log()
+        .lines()
+        .filter(|line| line.contains("cannot write the report of this node; retrying"))
+        .count();
     assert!(said <= 1, "a kind that is gone is one fact, told {said} times");
     assert_eq!(agent.ask(&["/version"]).0, 200, "kube-proxy is served meanwhile");
     let definitions = root.join("crds").display().to_string();

@@ -1,8 +1,9 @@
-//! The listener on the loopback: TLS with a client certificate first, and then requests of kube-proxy's.
+//! Listens on the loopback address: TLS with a client certificate first, then kube-proxy's requests.
 //!
-//! Every process of the node can connect. One without the certificate gets a place at the door, a bounded part of the processor and a few
-//! kilobytes, and no more; it is never a reason for kube-proxy to wait for long. What is counted here for one that has the certificate
-//! fits into the container's memory as a whole: connections times streams times what a stream may hold.
+//! Every process of the node can connect. A client without the certificate gets a bounded wait for
+//! its handshake, a bounded share of the CPU and a few kilobytes, so it cannot delay kube-proxy for
+//! long. The limits for a client with the certificate fit into the container's memory: connections,
+//! times streams, times the buffers of a stream.
 
 mod limited_stream;
 
@@ -23,22 +24,23 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::debug;
 
-use self::limited_stream::Metered;
-use crate::filter::metrics::{Call, Metrics};
-use crate::filter::proxy::Proxy;
-use crate::node::view::State;
+use self::limited_stream::LimitedStream;
+use super::metrics::{ConnectionOutcome, FilterMetrics};
+use super::proxy::Proxy;
 
-/// Callers that are not known yet. At the full rate each has 640 ms for its handshake, which takes kube-proxy a few, and if all of them knew
-/// the name their handshakes would take less than a tenth of a processor.
+/// Limits for clients that are not authenticated yet. At the full rate each has 640 ms for its
+/// handshake, which takes kube-proxy a few milliseconds. Even if all of them knew the server name,
+/// their handshakes would take less than a tenth of a CPU.
 const DOOR: DoorLimits = DoorLimits { places: 256, per_second: 400 };
-/// When the door is not full.
+/// The limit while the door is not full.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 const LARGEST_HANDSHAKE: usize = 16 * 1024;
-/// What the kernel holds of a caller that is not read. It counts for the container.
+/// How much the kernel buffers for a client that the agent does not read from. It counts for the
+/// container's memory.
 const RECEIVE_BUFFER: usize = 32 * 1024;
-/// Callers that are known. kube-proxy has one, a few without HTTP/2.
+/// The limit of authenticated connections. kube-proxy has one, or a few without HTTP/2.
 const MOST_CONNECTIONS: usize = 16;
-/// kube-proxy's connection always has a watch, and places are few, so others are soon found idle.
+/// kube-proxy's connection always has a watch. Connections are few, so idle ones of others end soon.
 const SETTINGS: Settings = Settings {
     streams: 16,
     headers: Duration::from_secs(10),
@@ -48,21 +50,22 @@ const SETTINGS: Settings = Settings {
 };
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What a conversation needs.
+type ClientStream = TlsStream<LimitedStream<TcpStream>>;
+
+/// Serves connections.
 pub(crate) struct Server {
-    /// The name that kube-proxy calls.
+    /// The server name that kube-proxy asks for.
     pub(crate) name: String,
     pub(crate) tls: Arc<ServerConfig>,
     pub(crate) proxy: Arc<Proxy>,
-    pub(crate) state: Arc<State>,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<FilterMetrics>,
 }
 
-/// Serves until shutdown. Watches have no end of their own, so connections are then cut with the process; kube-proxy keeps its
-/// rules and comes back.
+/// Serves until shutdown. Watches do not end by themselves, so their connections break when the
+/// process exits. kube-proxy keeps its rules and reconnects.
 pub(crate) async fn serve(listener: TcpListener, server: Server, pulse: Pulse, shutdown: Shutdown) {
     if let Err(error) = SockRef::from(&listener).set_recv_buffer_size(RECEIVE_BUFFER) {
-        debug!(%error, "the kernel's own size of buffers stays");
+        debug!(%error, "cannot set the size of the receive buffer; the kernel's default stays");
     }
     let (server, free) = (Arc::new(server), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
     let (mut door, mut beat) = (Door::new(listener, DOOR), interval(BEAT));
@@ -73,35 +76,38 @@ pub(crate) async fn serve(listener: TcpListener, server: Server, pulse: Pulse, s
                 pulse.beat();
                 continue;
             }
-            caller = door.next() => caller,
+            client = door.next() => client,
         };
         let (server, free) = (server.clone(), free.clone());
         tokio::spawn(async move {
-            let stream = match server.known(stream, place).await {
+            let stream = match server.authenticate(stream, place).await {
                 Ok(stream) => stream,
-                Err(call) => return server.metrics.called(call),
+                Err(outcome) => return server.metrics.connection(outcome),
             };
-            let Ok(_place) = free.try_acquire_owned() else { return server.metrics.called(Call::TooMany) };
-            server.metrics.called(Call::Known);
-            server.converse(stream).await;
+            let Ok(_permit) = free.try_acquire_owned() else {
+                return server.metrics.connection(ConnectionOutcome::TooMany);
+            };
+            server.metrics.connection(ConnectionOutcome::Known);
+            server.serve_requests(stream).await;
         });
     }
 }
 
 impl Server {
-    /// A caller with the certificate, and its stream.
-    async fn known(
+    /// Completes the TLS handshake with a client that has the certificate.
+    async fn authenticate(
         &self,
         stream: TcpStream,
         mut place: Place,
-    ) -> Result<Box<TlsStream<Metered<TcpStream>>>, Call> {
+    ) -> Result<Box<ClientStream>, ConnectionOutcome> {
         let handshake = async {
             stream.set_nodelay(true)?;
-            let metered = Metered::new(stream, LARGEST_HANDSHAKE);
-            let begun = LazyConfigAcceptor::new(Acceptor::default(), metered).await?;
-            // The costly part is for those that know the name, which is all but a stranger that reads the loopback's packets.
+            let limited = LimitedStream::new(stream, LARGEST_HANDSHAKE);
+            let begun = LazyConfigAcceptor::new(Acceptor::default(), limited).await?;
+            // Only a client that knows the server name causes the costly part. A stranger learns
+            // the name only by capturing packets on the loopback interface.
             if begun.client_hello().server_name() != Some(&self.name) {
-                return Err(io::Error::other("it does not call the agent's name"));
+                return Err(io::Error::other("the client does not ask for the agent's server name"));
             }
             begun.into_stream(self.tls.clone()).await
         };
@@ -110,20 +116,20 @@ impl Server {
         let mut stream = match done {
             Some(Ok(Ok(stream))) => Box::new(stream),
             Some(Ok(Err(error))) => {
-                debug!(%error, "no TLS with a caller");
-                return Err(Call::Unknown);
+                debug!(%error, "the TLS handshake with a client failed");
+                return Err(ConnectionOutcome::Unknown);
             }
-            Some(Err(_)) => return Err(Call::TimedOut),
-            None => return Err(Call::Displaced),
+            Some(Err(_)) => return Err(ConnectionOutcome::TimedOut),
+            None => return Err(ConnectionOutcome::Displaced),
         };
-        stream.get_mut().0.lift();
+        stream.get_mut().0.remove_limit();
         Ok(stream)
     }
 
-    async fn converse(&self, stream: Box<TlsStream<Metered<TcpStream>>>) {
-        let connection = self.state.connect();
+    async fn serve_requests(&self, stream: Box<ClientStream>) {
+        let connection = self.proxy.open_connection();
         let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        // They are never told to end, see above.
+        // Connections are not told to end, see `serve`.
         let never = Shutdown::default();
         converse(stream, speaks_http2, &SETTINGS, &never, |request, in_use| {
             let (proxy, connection) = (self.proxy.clone(), connection.clone());

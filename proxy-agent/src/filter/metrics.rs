@@ -1,4 +1,4 @@
-//! What the agent counts. Labels are closed sets.
+//! The metrics of mode Filter. Labels are closed sets.
 
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
@@ -10,142 +10,130 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-/// What became of a request.
+/// How the agent handled a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     Forwarded,
     Refused,
-    /// Answered with 410, because the view had changed.
+    /// The agent answered 410, because the view had changed.
     Expired,
     Failed,
 }
 
-/// What became of a call at the loopback.
+/// How the agent handled a connection to the loopback address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub(crate) enum Call {
-    /// It has the certificate.
+pub(crate) enum ConnectionOutcome {
+    /// The client has the certificate.
     Known,
-    /// It has none, or does not speak TLS.
+    /// The client has no certificate, or does not speak TLS.
     Unknown,
-    /// It did not finish its handshake.
+    /// The handshake did not complete in time.
     TimedOut,
-    /// It had to make room for others before it finished its handshake.
+    /// The connection made room for others before its handshake was complete.
     Displaced,
-    /// It has the certificate, but there are as many of those as there may be.
+    /// The client has the certificate, but the limit of such connections is reached.
     TooMany,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByOutcome {
-    outcome: Outcome,
+struct ByRequestOutcome {
+    outcome: RequestOutcome,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByCall {
-    outcome: Call,
+struct ByConnectionOutcome {
+    outcome: ConnectionOutcome,
 }
 
-/// All of them.
 #[derive(Debug)]
-pub(crate) struct Metrics {
-    requests: Family<ByOutcome, Counter>,
-    calls: Family<ByCall, Counter>,
-    repairs: Counter,
+pub(crate) struct FilterMetrics {
+    requests: Family<ByRequestOutcome, Counter>,
+    calls: Family<ByConnectionOutcome, Counter>,
     bytes: Counter,
     open_watches: Gauge<i64, AtomicI64>,
     watches_ended_by_view: Counter,
     relists_forced: Counter,
     services_narrowed: Counter,
-    views: Counter,
     watch_delay: Histogram,
 }
 
-impl Default for Metrics {
+impl Default for FilterMetrics {
     fn default() -> Self {
         Self {
             requests: Family::default(),
             calls: Family::default(),
-            repairs: Counter::default(),
             bytes: Counter::default(),
             open_watches: Gauge::default(),
             watches_ended_by_view: Counter::default(),
             relists_forced: Counter::default(),
             services_narrowed: Counter::default(),
-            views: Counter::default(),
             // From a microsecond to a quarter of a second.
             watch_delay: Histogram::new(exponential_buckets(1e-6, 4.0, 10)),
         }
     }
 }
 
-impl Metrics {
+impl FilterMetrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
-        // A counter that appears with its first event shows no increase.
-        for outcome in [Outcome::Forwarded, Outcome::Refused, Outcome::Expired, Outcome::Failed] {
-            drop(self.requests.get_or_create(&ByOutcome { outcome }));
+        // A counter that appears only with its first event would show no increase.
+        for outcome in [
+            RequestOutcome::Forwarded,
+            RequestOutcome::Refused,
+            RequestOutcome::Expired,
+            RequestOutcome::Failed,
+        ] {
+            drop(self.requests.get_or_create(&ByRequestOutcome { outcome }));
         }
-        for outcome in [Call::Known, Call::Unknown, Call::TimedOut, Call::Displaced, Call::TooMany] {
-            drop(self.calls.get_or_create(&ByCall { outcome }));
+        for outcome in [
+            ConnectionOutcome::Known,
+            ConnectionOutcome::Unknown,
+            ConnectionOutcome::TimedOut,
+            ConnectionOutcome::Displaced,
+            ConnectionOutcome::TooMany,
+        ] {
+            drop(self.calls.get_or_create(&ByConnectionOutcome { outcome }));
         }
         let registry = registry.sub_registry_with_prefix("isp_agent");
-        registry.register(
-            "requests",
-            "Requests of kube-proxy, by what became of them",
-            self.requests.clone(),
-        );
-        registry.register(
-            "calls",
-            "Connections to the loopback address, by what became of them",
-            self.calls.clone(),
-        );
-        registry.register(
-            "report_repairs",
-            "Times that the IngressSourceNode was written again because somebody had changed or deleted it",
-            self.repairs.clone(),
-        );
+        registry.register("requests", "Requests of kube-proxy by outcome", self.requests.clone());
+        registry.register("calls", "Connections to the loopback address by outcome", self.calls.clone());
         registry.register(
             "forwarded_bytes",
-            "Bytes passed from the API server to kube-proxy",
+            "Bytes forwarded from the API server to kube-proxy",
             self.bytes.clone(),
         );
         registry.register("open_watches", "Open watches of Services", self.open_watches.clone());
         registry.register(
             "watches_ended_by_view",
-            "Watches of Services that were ended because the view changed",
+            "Watches of Services that the agent ended because the view changed",
             self.watches_ended_by_view.clone(),
         );
         registry.register(
             "relists_forced",
-            "Reads of Services that were answered with 410, so that kube-proxy lists anew",
+            "Reads of Services that the agent answered with 410, so that kube-proxy lists again",
             self.relists_forced.clone(),
         );
         registry.register(
             "services_narrowed",
-            "Services, in lists and events, of which something was hidden",
+            "Services in lists and events of which the agent hid a part",
             self.services_narrowed.clone(),
         );
-        registry.register("views", "Changes of the node's view", self.views.clone());
         registry.register_with_unit(
             "watch_delay",
-            "From receiving a part of a watch of Services to handing it on",
+            "Time from receiving a part of a watch of Services to forwarding it",
             Unit::Seconds,
             self.watch_delay.clone(),
         );
     }
 
-    pub(crate) fn request(&self, outcome: Outcome) {
-        self.requests.get_or_create(&ByOutcome { outcome }).inc();
+    pub(crate) fn request(&self, outcome: RequestOutcome) {
+        self.requests.get_or_create(&ByRequestOutcome { outcome }).inc();
     }
 
-    pub(crate) fn called(&self, outcome: Call) {
-        self.calls.get_or_create(&ByCall { outcome }).inc();
+    pub(crate) fn connection(&self, outcome: ConnectionOutcome) {
+        self.calls.get_or_create(&ByConnectionOutcome { outcome }).inc();
     }
 
-    pub(crate) fn repaired(&self) {
-        self.repairs.inc();
-    }
-
-    pub(crate) fn bytes(&self, count: usize) {
+    pub(crate) fn bytes_forwarded(&self, count: usize) {
         self.bytes.inc_by(count as u64);
     }
 
@@ -165,15 +153,11 @@ impl Metrics {
         self.relists_forced.inc();
     }
 
-    pub(crate) fn narrowed(&self, services: u64) {
+    pub(crate) fn services_narrowed(&self, services: u64) {
         self.services_narrowed.inc_by(services);
     }
 
     pub(crate) fn watch_delayed(&self, delay: Duration) {
         self.watch_delay.observe(delay.as_secs_f64());
-    }
-
-    pub(crate) fn view_changed(&self) {
-        self.views.inc();
     }
 }

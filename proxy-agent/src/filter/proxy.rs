@@ -1,4 +1,5 @@
-//! One request of kube-proxy's: refused, answered here, or forwarded and narrowed on its way back.
+//! Handles one request of kube-proxy: the agent refuses it, answers it, or forwards it and narrows
+//! the response.
 
 mod gunzip;
 mod headers;
@@ -14,60 +15,78 @@ use http::{Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use isp_api::view::Narrowing;
+use isp_client::chain;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-use self::headers::Treatment;
-use self::request_body::{Bodies, BodyProblem};
-pub(crate) use self::response_body::ReplyBody;
-use crate::filter::metrics::{Metrics, Outcome};
-use crate::filter::readers::{Program, Readers};
-use crate::filter::request::{Asked, Forward, Read, Refusal, Services, decide};
-use crate::filter::session::Admission;
-use crate::filter::wire;
+use self::headers::BodyHandling;
+use self::request_body::{RequestBodies, RequestBodyError};
+pub(crate) use self::response_body::ResponseBody;
+use self::response_body::ServicesRead;
+use super::connections::{ClientConnection, ClientConnections};
+use super::metrics::{FilterMetrics, RequestOutcome};
+use super::readers::{ClientId, Readers, UserAgent};
+use super::request::{Forward, Refusal, RequestHead, ServiceRead, ServicesRequest, decide};
+use super::session::Admission;
+use super::wire;
 use crate::node::upstream::Upstream;
-use crate::node::view::{Connection, Current, State};
+use crate::node::view::{EpochView, ViewStore};
 
-/// How long the API server may take to begin its answer. A list of everything takes a while.
-const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long the API server may take to begin its response. A list of all Services takes a while.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Serves kube-proxy.
+/// Serves kube-proxy's requests.
 pub(crate) struct Proxy {
     node: String,
-    state: Arc<State>,
+    view: Arc<ViewStore>,
+    connections: Arc<ClientConnections>,
     upstream: Upstream,
-    bodies: Bodies,
-    metrics: Arc<Metrics>,
+    request_bodies: RequestBodies,
+    metrics: Arc<FilterMetrics>,
 }
 
-type Reply = Response<ReplyBody>;
+type Reply = Response<ResponseBody>;
 
 impl Proxy {
-    pub(crate) fn new(node: String, state: Arc<State>, upstream: Upstream, metrics: Arc<Metrics>) -> Self {
-        Self { node, state, upstream, bodies: Bodies::default(), metrics }
+    pub(crate) fn new(
+        node: String,
+        view: Arc<ViewStore>,
+        connections: Arc<ClientConnections>,
+        upstream: Upstream,
+        metrics: Arc<FilterMetrics>,
+    ) -> Self {
+        Self { node, view, connections, upstream, request_bodies: RequestBodies::default(), metrics }
     }
 
-    pub(crate) async fn serve(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> Reply {
-        let (outcome, reply) = match self.answer(request, connection).await {
-            Ok(reply) => (Outcome::Forwarded, reply),
-            Err(problem) => {
-                debug!(%problem, "request not forwarded");
-                (problem.outcome(), problem.reply())
+    pub(crate) fn open_connection(&self) -> Arc<ClientConnection> {
+        self.connections.open()
+    }
+
+    pub(crate) async fn serve(
+        &self,
+        request: Request<Incoming>,
+        connection: &Arc<ClientConnection>,
+    ) -> Reply {
+        let (outcome, reply) = match self.try_serve(request, connection).await {
+            Ok(reply) => (RequestOutcome::Forwarded, reply),
+            Err(error) => {
+                debug!(%error, "did not forward a request");
+                (error.outcome(), error.reply())
             }
         };
         self.metrics.request(outcome);
         reply
     }
 
-    async fn answer(
+    async fn try_serve(
         &self,
         request: Request<Incoming>,
-        connection: &Arc<Connection>,
-    ) -> Result<Reply, Problem> {
+        connection: &Arc<ClientConnection>,
+    ) -> Result<Reply, ProxyError> {
         if request.headers().contains_key(header::UPGRADE) {
-            return Err(Problem::Upgrade);
+            return Err(ProxyError::Upgrade);
         }
-        let current = self.state.current();
+        let current = self.view.current();
         let narrowing = current.as_ref().map(|current| current.narrowing.clone()).unwrap_or_default();
         let forward = match self.decide(&request, &narrowing) {
             Ok(forward) => forward,
@@ -78,13 +97,13 @@ impl Proxy {
         };
         match forward {
             Forward::Unchanged { watch } => {
-                let path = request.uri().path_and_query().cloned().ok_or(Problem::Path)?;
-                let answer = self.forward(request, path, Treatment::Pass).await?;
-                Ok(answer.map(|body| ReplyBody::forwarded(body, watch, self.metrics.clone())))
+                let path = request.uri().path_and_query().cloned().ok_or(ProxyError::Path)?;
+                let response = self.forward(request, path, BodyHandling::Pass).await?;
+                Ok(response.map(|body| ResponseBody::forwarded(body, watch, self.metrics.clone())))
             }
             Forward::Services(services) => {
-                // Until the view is known no Service is shown.
-                self.services(request, services, current.ok_or(Problem::NoView)?, connection).await
+                // The agent shows no Service before the view is known.
+                self.services(request, services, current.ok_or(ProxyError::NoView)?, connection).await
             }
         }
     }
@@ -92,147 +111,139 @@ impl Proxy {
     fn decide(&self, request: &Request<Incoming>, narrowing: &Narrowing) -> Result<Forward, Refusal> {
         let accept = request.headers().get_all(header::ACCEPT).iter();
         let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
-        let asked = Asked {
+        let head = RequestHead {
             method: request.method(),
             path: request.uri().path(),
             query: request.uri().query().unwrap_or_default(),
             accept: &accept.join(","),
             has_body: !request.body().is_end_stream(),
         };
-        decide(asked, &self.node, narrowing)
+        decide(head, &self.node, narrowing)
     }
 
     async fn services(
         &self,
         request: Request<Incoming>,
-        services: Services,
-        current: Current,
-        connection: &Arc<Connection>,
-    ) -> Result<Reply, Problem> {
+        services: ServicesRequest,
+        current: EpochView,
+        connection: &Arc<ClientConnection>,
+    ) -> Result<Reply, ProxyError> {
         let user_agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
-        let caller = connection.client(Program::named(user_agent));
-        let admit = |readers: &mut Readers, client| readers.admit(client, services.read, current.epoch);
-        if caller.note(admit) == Admission::Expired {
+        let client = connection.client(UserAgent::parse(user_agent));
+        let admit =
+            |readers: &mut Readers, client: ClientId| readers.admit(client, services.read, current.epoch);
+        if client.update(admit) == Admission::Expired {
             self.metrics.relist_forced();
-            return Err(Problem::Expired);
+            return Err(ProxyError::Expired);
         }
-        debug!(read = ?services.read, rewrite = ?services.rewrite, query = services.query, "Services are read");
+        debug!(read = ?services.read, rewrite = ?services.rewrite, query = services.query, "forwarding a read of Services");
         let path = format!("{}?{}", request.uri().path(), services.query);
-        let path = PathAndQuery::try_from(path).map_err(|_| Problem::Path)?;
-        let body = match services.read {
-            Read::List | Read::NextPage => wire::Body::List,
-            Read::WatchFromStart | Read::WatchFromVersion => wire::Body::Watch,
+        let path = PathAndQuery::try_from(path).map_err(|_| ProxyError::Path)?;
+        let kind = match services.read {
+            ServiceRead::List | ServiceRead::NextPage => wire::BodyKind::List,
+            ServiceRead::WatchFromStart | ServiceRead::WatchFromVersion => wire::BodyKind::Watch,
         };
-        let treatment = match (services.rewrite, body) {
-            (Some(format), wire::Body::List) => Treatment::RewriteList(format),
-            (Some(format), wire::Body::Watch) => Treatment::RewriteWatch(format),
-            (None, wire::Body::Watch) => Treatment::Follow,
-            (None, wire::Body::List) => Treatment::Pass,
+        let handling = match (services.rewrite, kind) {
+            (Some(format), wire::BodyKind::List) => BodyHandling::RewriteList(format),
+            (Some(format), wire::BodyKind::Watch) => BodyHandling::RewriteWatch(format),
+            (None, wire::BodyKind::Watch) => BodyHandling::Follow,
+            (None, wire::BodyKind::List) => BodyHandling::Pass,
         };
-        let mut answer = self.forward(request, path, treatment).await?;
-        if answer.status() != StatusCode::OK {
-            // A Status; there is no Service in it.
-            return Ok(answer.map(|body| ReplyBody::forwarded(body, false, self.metrics.clone())));
+        let mut response = self.forward(request, path, handling).await?;
+        if response.status() != StatusCode::OK {
+            // The body is a Status, without a Service.
+            return Ok(response.map(|body| ResponseBody::forwarded(body, false, self.metrics.clone())));
         }
         let rewrite = services.rewrite.is_some();
-        // A list that is not changed need not be read.
-        let written = headers::written(answer.headers()).filter(|_| treatment != Treatment::Pass);
-        if rewrite && written.map(|written| written.format) != services.rewrite {
-            return Err(Problem::Unreadable);
+        // The agent need not read a list that it does not change.
+        let encoding = headers::encoding(response.headers()).filter(|_| handling != BodyHandling::Pass);
+        if rewrite && encoding.map(|encoding| encoding.format) != services.rewrite {
+            return Err(ProxyError::Unreadable);
         }
         if rewrite {
-            headers::changed(answer.headers_mut());
+            headers::remove_body_headers(response.headers_mut());
         }
-        let reading = response_body::Reading { body, rewrite, current, written };
-        Ok(answer.map(|body| ReplyBody::services(body, reading, caller, &self.state, self.metrics.clone())))
+        let read = ServicesRead { kind, rewrite, current, encoding };
+        let metrics = self.metrics.clone();
+        Ok(response.map(|body| ResponseBody::services(body, read, client, &self.view, metrics)))
     }
 
-    /// Asks the API server with the caller's own credentials and nothing else of the caller's.
+    /// Forwards a request with the client's credentials and the few headers that are known to be
+    /// needed.
     async fn forward(
         &self,
         request: Request<Incoming>,
         path: PathAndQuery,
-        treatment: Treatment,
-    ) -> Result<Response<Incoming>, Problem> {
+        handling: BodyHandling,
+    ) -> Result<Response<Incoming>, ProxyError> {
         let (head, body) = request.into_parts();
-        // Its room is held until the API server has it.
-        let (body, _room) = self.bodies.read(body).await?;
-        let mut onward = Request::new(Full::new(body));
-        *onward.method_mut() = head.method;
-        *onward.headers_mut() = headers::onward(&head.headers, treatment);
-        let asked = timeout(ANSWER_TIMEOUT, self.upstream.ask(onward, path)).await;
-        let mut answer = match asked {
-            Ok(Ok(answer)) => answer,
+        // The permit is held until the API server has the body.
+        let (body, _permit) = self.request_bodies.read(body).await?;
+        let mut upstream_request = Request::new(Full::new(body));
+        *upstream_request.method_mut() = head.method;
+        *upstream_request.headers_mut() = headers::upstream_headers(&head.headers, handling);
+        let sent = timeout(RESPONSE_TIMEOUT, self.upstream.send(upstream_request, path)).await;
+        let mut response = match sent {
+            Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                warn!(error = %chain(&error), "the API server cannot be asked");
-                return Err(Problem::Upstream);
+                warn!(error = %chain(&error), "cannot reach the API server");
+                return Err(ProxyError::Upstream);
             }
-            Err(_) => return Err(Problem::Slow),
+            Err(_) => return Err(ProxyError::Timeout),
         };
-        headers::back(answer.headers_mut());
-        Ok(answer)
+        headers::remove_connection_headers(response.headers_mut());
+        Ok(response)
     }
 }
 
-/// Why a request gets an answer of the agent's own.
+/// Why the agent answers a request itself.
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+enum ProxyError {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("this agent forwards no upgrades: kube-proxy asks for none")]
+    #[error("this agent does not forward upgrades, because kube-proxy requests none")]
     Upgrade,
     #[error(transparent)]
-    Body(#[from] BodyProblem),
-    #[error("the request has no path that could be forwarded")]
+    Body(#[from] RequestBodyError),
+    #[error("the request has no valid path")]
     Path,
-    #[error("the view of this node changed since this was read: list anew")]
+    #[error("the view of this node changed since this was read: list again")]
     Expired,
     #[error("this agent does not know yet what this node may see")]
     NoView,
-    #[error("the API server cannot be reached by this agent")]
+    #[error("this agent cannot reach the API server")]
     Upstream,
-    #[error("the API server did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
-    Slow,
-    #[error("the API server answered in an encoding in which addresses cannot be hidden")]
+    #[error("the API server did not answer within {} s", RESPONSE_TIMEOUT.as_secs())]
+    Timeout,
+    #[error("the API server answered in an encoding in which this agent cannot hide addresses")]
     Unreadable,
 }
 
-impl Problem {
+impl ProxyError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Refused(Refusal::Encoding { .. }) => StatusCode::NOT_ACCEPTABLE,
             Self::Refused(_) => StatusCode::FORBIDDEN,
             Self::Upgrade | Self::Path => StatusCode::BAD_REQUEST,
-            Self::Body(BodyProblem::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Body(BodyProblem::Slow) => StatusCode::REQUEST_TIMEOUT,
-            Self::Body(BodyProblem::Full) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Body(RequestBodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Body(RequestBodyError::Timeout) => StatusCode::REQUEST_TIMEOUT,
+            Self::Body(RequestBodyError::BudgetExhausted) => StatusCode::TOO_MANY_REQUESTS,
             Self::Expired => StatusCode::GONE,
             Self::NoView => StatusCode::SERVICE_UNAVAILABLE,
             Self::Upstream | Self::Unreadable => StatusCode::BAD_GATEWAY,
-            Self::Slow => StatusCode::GATEWAY_TIMEOUT,
+            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
         }
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> RequestOutcome {
         match self {
-            Self::Expired => Outcome::Expired,
-            Self::NoView | Self::Upstream | Self::Unreadable | Self::Slow => Outcome::Failed,
-            _ => Outcome::Refused,
+            Self::Expired => RequestOutcome::Expired,
+            Self::NoView | Self::Upstream | Self::Unreadable | Self::Timeout => RequestOutcome::Failed,
+            _ => RequestOutcome::Refused,
         }
     }
 
     fn reply(&self) -> Reply {
         status::reply(self.status(), &self.to_string())
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

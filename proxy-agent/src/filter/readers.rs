@@ -1,141 +1,146 @@
-//! The clients that read Services through the agent, and what of it counts as kube-proxy's. Pure.
+//! The clients that read Services through the agent, and which of their reads count as
+//! kube-proxy's. Pure.
 //!
-//! One connection is one client: each has a [`Session`] of its own, so that nobody goes on from what another has listed. A client that
-//! comes over a new connection lists anew.
+//! Each connection is one client with its own [`Session`], so that no client resumes from the list
+//! of another. A client that reconnects lists again.
 //!
-//! There is one kube-proxy on a node, and the operator acts on what it has. A second client may have its credentials: somebody who looks
-//! around with `kubectl` in its container. By its name, which Go's clients send as the first word of their User-Agent, kube-proxy is told
-//! from others; where no client has that name, all count. A view counts as read when
+//! A node has one kube-proxy, and the operator acts on the view that kube-proxy has. A second
+//! client may hold its credentials: an administrator who runs `kubectl` in its container. The
+//! agent recognizes kube-proxy by the first word of the User-Agent, which Go clients set to the
+//! program's name. If no client has that name, all clients count. A view counts as read if
 //!
-//! - no open client that counts and watches is known to have an older one, and
-//! - one of them has it, or the last one that left had it: its rules are in the kernel still.
+//! - no connected client that counts and watches is known to have an older view, and
+//! - one of them has the view, or the last one that disconnected had it: its rules are still in
+//!   the kernel.
 //!
-//! Two clients that both call themselves kube-proxy are told apart while both are connected. Of one that is not, the other is taken for it.
+//! The agent tells two clients that both call themselves kube-proxy apart while both are
+//! connected. If one of them is not, the agent takes the other for kube-proxy.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use crate::filter::request::Read;
-use crate::filter::session::{Admission, Epoch, Had, Session};
+use super::request::ServiceRead;
+use super::session::{Admission, Delivery, Session};
+use crate::node::view::Epoch;
 
 #[cfg(test)]
 mod tests;
 
-/// A connection of the agent's, in the order of their beginning.
+/// Numbers the connections in the order in which they were opened.
 pub(crate) type ConnectionId = u64;
 
-/// What a client calls itself.
+/// The program that a client claims to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Program {
+pub(crate) enum UserAgent {
     KubeProxy,
     Other,
 }
 
-impl Program {
-    /// By the header User-Agent, of which Go's clients make the program's name the first word.
-    pub(crate) fn named(user_agent: Option<&str>) -> Self {
-        let product = user_agent.and_then(|text| text.split('/').next());
+impl UserAgent {
+    /// Parses the header User-Agent. Go clients put the program's name first.
+    pub(crate) fn parse(header: Option<&str>) -> Self {
+        let product = header.and_then(|text| text.split('/').next());
         if product.is_some_and(|name| name.starts_with("kube-proxy")) { Self::KubeProxy } else { Self::Other }
     }
 }
 
-/// Who reads.
+/// Identifies a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Client {
-    pub(crate) program: Program,
+pub(crate) struct ClientId {
+    pub(crate) user_agent: UserAgent,
     pub(crate) connection: ConnectionId,
 }
 
-/// What of all this is kube-proxy's, in one epoch.
+/// How much of one epoch kube-proxy has read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
-    /// Since when it has everything of the epoch.
-    pub(crate) had_since: Option<SystemTime>,
+pub(crate) struct KubeProxySync {
+    /// When kube-proxy had received everything of the epoch.
+    pub(crate) synced_at: Option<SystemTime>,
     /// Its open watches of Services.
-    pub(crate) watches: u32,
+    pub(crate) open_watches: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Reader {
     session: Session,
-    watches: u32,
-    /// Whether it has ever watched. One that only lists keeps nothing up to date.
-    follows: bool,
+    open_watches: u32,
+    /// Whether the client has ever watched. A client that only lists keeps nothing up to date.
+    has_watched: bool,
 }
 
-/// All clients that read Services, and what those had that have left.
+/// All clients that read Services, connected or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Readers {
-    open: BTreeMap<Client, Reader>,
-    /// Of each program, what the last client that left had.
-    left: BTreeMap<Program, Had>,
-    kube_proxy_came: bool,
+    connected: BTreeMap<ClientId, Reader>,
+    /// The view of the last client that disconnected, by program.
+    disconnected: BTreeMap<UserAgent, Delivery>,
+    kube_proxy_seen: bool,
 }
 
 impl Readers {
-    /// Whether a read of the client's may begin or go on in the epoch `now`.
-    pub(crate) fn admit(&mut self, client: Client, read: Read, now: Epoch) -> Admission {
-        self.kube_proxy_came |= client.program == Program::KubeProxy;
-        let reader = self.open.entry(client).or_default();
+    /// Decides whether a read of the client may begin or continue in the epoch `now`.
+    pub(crate) fn admit(&mut self, client: ClientId, read: ServiceRead, now: Epoch) -> Admission {
+        self.kube_proxy_seen |= client.user_agent == UserAgent::KubeProxy;
+        let reader = self.connected.entry(client).or_default();
         let admission = reader.session.admit(read, now);
-        let watch = matches!(read, Read::WatchFromStart | Read::WatchFromVersion);
-        reader.follows |= watch && admission == Admission::Forward;
+        let watch = matches!(read, ServiceRead::WatchFromStart | ServiceRead::WatchFromVersion);
+        reader.has_watched |= watch && admission == Admission::Forward;
         admission
     }
 
-    /// A list, or a page of it, was sent to its end.
-    pub(crate) fn list_sent(&mut self, client: Client, sent: Had) {
-        self.open.entry(client).or_default().session.list_sent(sent);
+    /// Records that a list, or a page of one, was sent completely.
+    pub(crate) fn list_sent(&mut self, client: ClientId, sent: Delivery) {
+        self.connected.entry(client).or_default().session.list_sent(sent);
     }
 
-    /// The bookmark that ends the initial events was sent.
-    pub(crate) fn initial_events_sent(&mut self, client: Client, sent: Had) {
-        self.open.entry(client).or_default().session.initial_events_sent(sent);
+    /// Records that the bookmark that ends the initial events was sent.
+    pub(crate) fn initial_events_sent(&mut self, client: ClientId, sent: Delivery) {
+        self.connected.entry(client).or_default().session.initial_events_sent(sent);
     }
 
-    pub(crate) fn watch_opened(&mut self, client: Client) {
-        self.open.entry(client).or_default().watches += 1;
+    pub(crate) fn watch_opened(&mut self, client: ClientId) {
+        self.connected.entry(client).or_default().open_watches += 1;
     }
 
-    pub(crate) fn watch_closed(&mut self, client: Client) {
-        if let Some(reader) = self.open.get_mut(&client) {
-            reader.watches = reader.watches.saturating_sub(1);
+    pub(crate) fn watch_closed(&mut self, client: ClientId) {
+        if let Some(reader) = self.connected.get_mut(&client) {
+            reader.open_watches = reader.open_watches.saturating_sub(1);
         }
     }
 
-    /// The connection has ended.
-    pub(crate) fn left(&mut self, connection: ConnectionId) {
-        for program in [Program::KubeProxy, Program::Other] {
-            let reader = self.open.remove(&Client { program, connection });
-            if let Some(had) =
-                reader.filter(|reader| reader.follows).and_then(|reader| reader.session.synced())
-            {
-                self.left.insert(program, had);
+    pub(crate) fn connection_closed(&mut self, connection: ConnectionId) {
+        for user_agent in [UserAgent::KubeProxy, UserAgent::Other] {
+            let reader = self.connected.remove(&ClientId { user_agent, connection });
+            let watcher = reader.filter(|reader| reader.has_watched);
+            if let Some(delivery) = watcher.and_then(|reader| reader.session.synced()) {
+                self.disconnected.insert(user_agent, delivery);
             }
         }
     }
 
-    /// What kube-proxy has of the epoch.
-    pub(crate) fn reading(&self, epoch: Epoch) -> Reading {
-        let counts = if self.kube_proxy_came { Program::KubeProxy } else { Program::Other };
-        let counting = self.open.iter().filter(|(client, _)| client.program == counts);
-        let watches = counting.map(|(_, reader)| reader.watches).sum();
-        Reading { had_since: self.had_since(counts, epoch), watches }
+    /// Says how much of the epoch kube-proxy has read.
+    pub(crate) fn kube_proxy(&self, epoch: Epoch) -> KubeProxySync {
+        let counts = if self.kube_proxy_seen { UserAgent::KubeProxy } else { UserAgent::Other };
+        let counting = self.connected.iter().filter(|(client, _)| client.user_agent == counts);
+        let open_watches = counting.map(|(_, reader)| reader.open_watches).sum();
+        KubeProxySync { synced_at: self.synced_at(counts, epoch), open_watches }
     }
 
-    fn had_since(&self, counts: Program, epoch: Epoch) -> Option<SystemTime> {
-        let left = self.left.get(&counts).filter(|had| had.epoch == epoch);
-        let followers =
-            self.open.iter().filter(|(client, reader)| client.program == counts && reader.follows);
-        let had: Option<Vec<Option<Had>>> = followers
+    fn synced_at(&self, counts: UserAgent, epoch: Epoch) -> Option<SystemTime> {
+        let disconnected = self.disconnected.get(&counts).filter(|delivery| delivery.epoch == epoch);
+        let watchers = self
+            .connected
+            .iter()
+            .filter(|(client, reader)| client.user_agent == counts && reader.has_watched);
+        let deliveries: Option<Vec<Option<Delivery>>> = watchers
             .map(|(_, reader)| match reader.session.synced() {
-                Some(had) if had.epoch == epoch => Some(Some(had)),
-                // It is known to work with another view.
+                Some(delivery) if delivery.epoch == epoch => Some(Some(delivery)),
+                // This client is known to work with another view.
                 Some(_) => None,
-                // It has just come; the rules are those that the last one has left.
-                None => left.map(|_| None),
+                // It has just connected; the rules are still those of its predecessor.
+                None => disconnected.map(|_| None),
             })
             .collect();
-        had?.into_iter().flatten().chain(left.copied()).map(|had| had.since).max()
+        deliveries?.into_iter().flatten().chain(disconnected.copied()).map(|delivery| delivery.at).max()
     }
 }

@@ -1,8 +1,9 @@
-//! What a node's kube-proxy may ask through the agent, and what is asked of the API server instead. Pure.
+//! Decides which requests the agent forwards, and how it changes a request for Services. Pure.
 //!
-//! kube-proxy's own token goes along, and it may do no more than kube-proxy. But every process of the node can connect to the
-//! loopback, and a token can be stolen; so what kube-proxy never asks is refused here already, with the reason. Paths
-//! are compared as they are written: one that is spelled in another way is none of these.
+//! The agent forwards kube-proxy's own token, so the API server allows no more than kube-proxy may
+//! do. But every process of the node can connect to the loopback address, and a token can be stolen.
+//! So the agent refuses requests that kube-proxy never sends, and says why. It compares paths
+//! literally: a path in another spelling does not match.
 
 use std::borrow::Cow;
 
@@ -11,17 +12,17 @@ use http::Method;
 use isp_api::view::{Narrowing, View};
 use thiserror::Error;
 
-use crate::filter::wire::Format;
+use super::wire::Format;
 
 #[cfg(test)]
 mod tests;
 
 const SERVICES: &str = "/api/v1/services";
 const NODES: &str = "/api/v1/nodes";
-/// Lists and watches that pass as they are.
+/// Lists and watches that the agent forwards unchanged.
 const READS: [&str; 2] =
     ["/apis/discovery.k8s.io/v1/endpointslices", "/apis/networking.k8s.io/v1/servicecidrs"];
-/// What a client asks to learn whom it talks to.
+/// Requests with which clients learn about the API server.
 const DISCOVERY: [&str; 10] = [
     "/version",
     "/healthz",
@@ -36,63 +37,63 @@ const DISCOVERY: [&str; 10] = [
 ];
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/";
 
-/// What is forwarded.
+/// How a request is forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Forward {
-    /// As it was asked.
+    /// Without a change.
     Unchanged {
-        /// Whether the answer has no end of its own.
+        /// Whether the response is a watch, which does not end by itself.
         watch: bool,
     },
-    /// Services.
-    Services(Services),
+    /// As a narrowed read of Services.
+    Services(ServicesRequest),
 }
 
 /// A list or a watch of Services.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Services {
-    /// The query that leaves hidden Services out.
+pub(crate) struct ServicesRequest {
+    /// The query, with a label selector that excludes hidden Services.
     pub(crate) query: String,
-    pub(crate) read: Read,
-    /// The format in which to ask, where external addresses have to be taken out of what comes back.
+    pub(crate) read: ServiceRead,
+    /// The format to request if the agent has to remove external addresses from the response.
     pub(crate) rewrite: Option<Format>,
 }
 
-/// How Services are read.
+/// The kinds of reads of Services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Read {
-    /// All of them, now; or the first page.
+pub(crate) enum ServiceRead {
+    /// All Services, or the first page of them.
     List,
     /// The next page of a list.
     NextPage,
-    /// All of them first, then changes.
+    /// All Services, then changes.
     WatchFromStart,
-    /// Changes since an earlier read, with what that read had seen.
+    /// Changes since the resource version of an earlier read.
     WatchFromVersion,
 }
 
 /// Why a request is not forwarded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
-    #[error("{method} {path} is nothing that kube-proxy asks for, so this agent does not forward it")]
+    #[error("this agent does not forward {method} {path}, because kube-proxy does not send such requests")]
     NotKubeProxys { method: Method, path: String },
-    #[error("this agent forwards requests about the node {own} only, not about {asked}")]
+    #[error("this agent forwards requests for the node {own} only, not for {asked}")]
     OtherNode { own: String, asked: String },
-    #[error("a GET with a body is nothing that kube-proxy sends")]
+    #[error("this agent does not forward a GET with a body, because kube-proxy sends none")]
     Body,
-    #[error("the query has {0} more than once")]
+    #[error("the query contains {0} more than once")]
     Twice(&'static str),
     #[error(
-        "external addresses are hidden from this node, which this agent can do in {} and {} only: accept one of them beside {accepted:?}",
+        "this agent hides external addresses from this node, and can do so in {} and {} only: accept one of them beside {accepted:?}",
         Format::Protobuf.media_type(),
         Format::Json.media_type()
     )]
     Encoding { accepted: String },
 }
 
-/// A request as far as it decides what is forwarded.
+/// The parts of a request on which the decision depends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestHead<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
@@ -100,35 +101,35 @@ pub(crate) struct Asked<'a> {
     pub(crate) has_body: bool,
 }
 
-/// Decides about a request to the agent of node `own`.
-pub(crate) fn decide(asked: Asked<'_>, own: &str, narrowing: &Narrowing) -> Result<Forward, Refusal> {
-    let unknown = || Refusal::NotKubeProxys { method: asked.method.clone(), path: asked.path.to_owned() };
-    if let Some(rest) = asked.path.strip_prefix(EVENTS) {
-        let event = is_event(asked.method, rest);
+/// Decides about a request to the agent of the node `own`.
+pub(crate) fn decide(head: RequestHead<'_>, own: &str, narrowing: &Narrowing) -> Result<Forward, Refusal> {
+    let unknown = || Refusal::NotKubeProxys { method: head.method.clone(), path: head.path.to_owned() };
+    if let Some(rest) = head.path.strip_prefix(EVENTS) {
+        let event = is_event_write(head.method, rest);
         return if event { Ok(Forward::Unchanged { watch: false }) } else { Err(unknown()) };
     }
-    if asked.method != Method::GET {
+    if head.method != Method::GET {
         return Err(unknown());
     }
-    if asked.has_body {
+    if head.has_body {
         return Err(Refusal::Body);
     }
-    match asked.path {
-        SERVICES => services(asked, narrowing).map(Forward::Services),
-        NODES => own_node(asked.query, &parameter(asked.query, "fieldSelector")?, own),
-        path if READS.contains(&path) => Ok(Forward::Unchanged { watch: flag(asked.query, "watch")? }),
+    match head.path {
+        SERVICES => services(head, narrowing).map(Forward::Services),
+        NODES => own_node(head.query, &parameter(head.query, "fieldSelector")?, own),
+        path if READS.contains(&path) => Ok(Forward::Unchanged { watch: flag(head.query, "watch")? }),
         path if DISCOVERY.contains(&path) => Ok(Forward::Unchanged { watch: false }),
         path => match path.strip_prefix(NODES).and_then(|rest| rest.strip_prefix('/')) {
-            Some(name) => own_node(asked.query, &format!("metadata.name={name}"), own),
+            Some(name) => own_node(head.query, &format!("metadata.name={name}"), own),
             None => Err(unknown()),
         },
     }
 }
 
-/// A new event, or more of the same.
-fn is_event(method: &Method, path: &str) -> bool {
+/// Says whether the request creates an Event or updates its series.
+fn is_event_write(method: &Method, path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
-    // What could be a name, and no way to another path.
+    // Accepts names, and no part that leads to another path.
     let plain = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphanumeric())
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
@@ -150,59 +151,59 @@ fn own_node(query: &str, selector: &str, own: &str) -> Result<Forward, Refusal> 
     }
 }
 
-fn services(asked: Asked<'_>, narrowing: &Narrowing) -> Result<Services, Refusal> {
+fn services(head: RequestHead<'_>, narrowing: &Narrowing) -> Result<ServicesRequest, Refusal> {
     let hidden = narrowing.without_hidden().to_string();
-    let selector = parameter(asked.query, "labelSelector")?;
+    let selector = parameter(head.query, "labelSelector")?;
     let selector = [selector.as_str(), &hidden]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join(",");
     let mut query = Serializer::new(String::new());
-    for (name, value) in parse(asked.query.as_bytes()).filter(|(name, _)| name != "labelSelector") {
+    for (name, value) in parse(head.query.as_bytes()).filter(|(name, _)| name != "labelSelector") {
         query.append_pair(&name, &value);
     }
     if !selector.is_empty() {
         query.append_pair("labelSelector", &selector);
     }
     let narrowed = narrowing.iter().any(|(_, view)| view == View::ClusterOnly);
-    let rewrite = if narrowed { Some(format(asked.accept)?) } else { None };
-    Ok(Services { query: query.finish(), read: read(asked.query)?, rewrite })
+    let rewrite = if narrowed { Some(format(head.accept)?) } else { None };
+    Ok(ServicesRequest { query: query.finish(), read: read(head.query)?, rewrite })
 }
 
-/// The format to ask for, of those that the caller takes: protobuf if it can be.
+/// Chooses a format that the client accepts: protobuf if possible.
 fn format(accept: &str) -> Result<Format, Refusal> {
-    let takes = |format: Format| {
+    let accepts = |format: Format| {
         let mut types = accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
         types.any(|part| part == format.media_type())
     };
-    let takes_anything =
+    let accepts_anything =
         accept.trim().is_empty() || accept.contains("*/*") || accept.contains("application/*");
-    match (takes(Format::Protobuf), takes(Format::Json) || takes_anything) {
+    match (accepts(Format::Protobuf), accepts(Format::Json) || accepts_anything) {
         (true, _) => Ok(Format::Protobuf),
-        // What the API server answers whom everything is right.
+        // The API server's own choice for a client that accepts anything.
         (false, true) => Ok(Format::Json),
         (false, false) => Err(Refusal::Encoding { accepted: accept.to_owned() }),
     }
 }
 
-fn read(query: &str) -> Result<Read, Refusal> {
+fn read(query: &str) -> Result<ServiceRead, Refusal> {
     if !flag(query, "watch")? {
         let first = parameter(query, "continue")?.is_empty();
-        return Ok(if first { Read::List } else { Read::NextPage });
+        return Ok(if first { ServiceRead::List } else { ServiceRead::NextPage });
     }
     let version = parameter(query, "resourceVersion")?;
     let from_start = flag(query, "sendInitialEvents")? || version.is_empty() || version == "0";
-    Ok(if from_start { Read::WatchFromStart } else { Read::WatchFromVersion })
+    Ok(if from_start { ServiceRead::WatchFromStart } else { ServiceRead::WatchFromVersion })
 }
 
-/// What the API server makes of a parameter that is true or false: whatever is there is true, but for two values.
+/// Parses a boolean parameter as the API server does: every value but two is true.
 fn flag(query: &str, name: &'static str) -> Result<bool, Refusal> {
     let value = value(query, name)?;
     Ok(value.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false")))
 }
 
-/// The one value of a parameter; empty when it is not there.
+/// Returns the value of a parameter, or an empty text if it is absent.
 fn parameter(query: &str, name: &'static str) -> Result<String, Refusal> {
     Ok(value(query, name)?.unwrap_or_default())
 }

@@ -1,7 +1,8 @@
-//! How kube-proxy finds the agent, knows it and is known by it. The files are readable by their owner alone, in a directory that only
-//! the two containers of the pod share, and go with the pod.
+//! The files with which kube-proxy finds the agent and both authenticate each other. Only their owner
+//! can read them, in a directory that only the two containers of the pod share. They are deleted
+//! with the pod.
 //!
-//! `identity` makes the certificates, `mirror` the kubeconfig that carries them to kube-proxy.
+//! `identity` makes the certificates, `mirror` writes the kubeconfig that hands them to kube-proxy.
 
 mod identity;
 mod mirror;
@@ -14,24 +15,24 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub(crate) use self::identity::Identity;
-pub(crate) use self::mirror::{Mirrored, mirror};
-use crate::node::upstream::way_out;
+pub(crate) use self::mirror::{MirrorScope, mirror};
+use crate::node::upstream::kubeconfig_hint;
 
-/// Why the agent cannot serve.
+/// Why the agent cannot serve kube-proxy.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ServingError {
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
     #[error("cannot use the certificate: {0}")]
     Tls(#[from] rustls::Error),
-    #[error("cannot verify callers by the agent's own authority: {0}")]
+    #[error("cannot verify clients with the agent's own CA: {0}")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
-    #[error("cannot write {}: {source}; it must be a directory that this container may write to", path.display())]
+    #[error("cannot write {}: {source}; its directory must be writable for this container", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot read kube-proxy's kubeconfig {}: {source}; {}", path.display(), way_out(source))]
+    #[error("cannot read kube-proxy's kubeconfig {}: {source}; {}", path.display(), kubeconfig_hint(source))]
     Original { path: PathBuf, source: Box<kube::config::KubeconfigError> },
     #[error("cannot write a kubeconfig for kube-proxy: {0}")]
     Kubeconfig(#[from] serde_json::Error),
@@ -41,7 +42,7 @@ fn read(path: &Path) -> Result<String, ServingError> {
     fs::read_to_string(path).map_err(|source| ServingError::Read { path: path.to_owned(), source })
 }
 
-/// Readers of the file see all of it or none.
+/// Writes a file atomically: readers see all of it or none.
 fn write(path: &Path, content: &str) -> Result<(), ServingError> {
     let partial = path.with_extension("partial");
     let written = fs::OpenOptions::new()

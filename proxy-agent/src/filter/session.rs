@@ -1,87 +1,90 @@
-//! What one client has read of the node's view: which of its reads belong together, and when it has seen all of the current
-//! one. Pure.
+//! The reads of Services of one client: which of them belong together, and when the client has
+//! received the whole current view. Pure.
 //!
-//! Each change of the view begins a new epoch. A read that began in an earlier one must not go on: what left the view in between
-//! would never be taken back. The API has an answer for such a read, 410, at which every client lists anew; so the agent gives it
-//! to a watch that goes on from an older list, to the next page of a list that an older epoch began, and, because it
-//! keeps nothing, to every read that was begun on another connection or before the agent started.
+//! Each change of the view begins a new epoch. A read that began in an earlier epoch must not
+//! continue, because the client would never learn which Services left the view in between. The API
+//! has an answer for such a read: 410, after which every client lists again. The agent gives it to
+//! a watch that resumes from an older list and to the next page of a list that began in an older
+//! epoch. The agent persists nothing, so it also gives it to every read that began on another
+//! connection or before the agent started.
 
 use std::time::SystemTime;
 
-use crate::filter::request::Read;
+use super::request::ServiceRead;
+use crate::node::view::Epoch;
 
 #[cfg(test)]
 mod tests;
 
-/// Counts the views since the agent started.
-pub(crate) type Epoch = u64;
-
-/// What may become of a read.
+/// Whether a read is forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
     Forward,
-    /// Answered with 410, so that the client lists anew.
+    /// The agent answers 410, so that the client lists again.
     Expired,
 }
 
-/// Everything of an epoch, and since when.
+/// A delivery of all Services of an epoch, and the time when it was complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Had {
+pub(crate) struct Delivery {
     pub(crate) epoch: Epoch,
-    pub(crate) since: SystemTime,
+    pub(crate) at: SystemTime,
 }
 
 /// The reads of Services of one client so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Session {
     /// The epoch in which the current list began.
-    began: Option<Epoch>,
-    /// The last epoch of which a list was sent to its end.
-    listed: Option<Had>,
+    list_began: Option<Epoch>,
+    /// The last list that was sent completely.
+    listed: Option<Delivery>,
     /// The last epoch of which the client has everything.
-    synced: Option<Had>,
+    synced: Option<Delivery>,
 }
 
 impl Session {
-    /// Whether a read may begin or go on in the epoch `now`.
-    pub(crate) fn admit(&mut self, read: Read, now: Epoch) -> Admission {
-        let of_now = |had: &Had| had.epoch == now;
+    /// Decides whether a read may begin or continue in the epoch `now`.
+    pub(crate) fn admit(&mut self, read: ServiceRead, now: Epoch) -> Admission {
+        let is_current = |delivery: &Delivery| delivery.epoch == now;
         match read {
-            Read::List | Read::WatchFromStart => {
-                self.began = Some(now);
+            ServiceRead::List | ServiceRead::WatchFromStart => {
+                self.list_began = Some(now);
                 Admission::Forward
             }
-            Read::NextPage if self.began == Some(now) => Admission::Forward,
-            Read::WatchFromVersion => match self.synced.filter(of_now).or(self.listed.filter(of_now)) {
-                // It watches from where it listed, so it has the list.
-                Some(had) => {
-                    self.synced = Some(had);
-                    Admission::Forward
+            ServiceRead::NextPage if self.list_began == Some(now) => Admission::Forward,
+            ServiceRead::WatchFromVersion => {
+                match self.synced.filter(is_current).or(self.listed.filter(is_current)) {
+                    // The client watches from the version of its list, so it has the list.
+                    Some(delivery) => {
+                        self.synced = Some(delivery);
+                        Admission::Forward
+                    }
+                    None => Admission::Expired,
                 }
-                None => Admission::Expired,
-            },
-            Read::NextPage => Admission::Expired,
+            }
+            ServiceRead::NextPage => Admission::Expired,
         }
     }
 
-    /// A list, or a page of it, was sent to its end. A slow one of an earlier epoch undoes nothing.
-    pub(crate) fn list_sent(&mut self, sent: Had) {
-        later(&mut self.listed, sent);
+    /// Records that a list, or a page of one, was sent completely. A slow list of an earlier epoch
+    /// does not undo a later one.
+    pub(crate) fn list_sent(&mut self, sent: Delivery) {
+        keep_latest(&mut self.listed, sent);
     }
 
-    /// The bookmark that ends the initial events was sent.
-    pub(crate) fn initial_events_sent(&mut self, sent: Had) {
-        later(&mut self.synced, sent);
+    /// Records that the bookmark that ends the initial events was sent.
+    pub(crate) fn initial_events_sent(&mut self, sent: Delivery) {
+        keep_latest(&mut self.synced, sent);
     }
 
-    /// The last epoch of which the client has everything.
-    pub(crate) fn synced(&self) -> Option<Had> {
+    /// Returns the last epoch of which the client has everything.
+    pub(crate) fn synced(&self) -> Option<Delivery> {
         self.synced
     }
 }
 
-fn later(had: &mut Option<Had>, sent: Had) {
-    if had.is_none_or(|had| had.epoch <= sent.epoch) {
-        *had = Some(sent);
+fn keep_latest(latest: &mut Option<Delivery>, sent: Delivery) {
+    if latest.is_none_or(|latest| latest.epoch <= sent.epoch) {
+        *latest = Some(sent);
     }
 }

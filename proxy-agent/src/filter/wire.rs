@@ -1,16 +1,21 @@
-//! Taking the external addresses out of Services in the API server's answers, as they stream by.
+//! Removes the external addresses of Services from the API server's responses while they stream by.
 //!
-//! [`Narrower`] is all that callers see: bytes in, the bytes that may be passed on out, and what was seen on the way. Behind it
-//! are two readers. kube-proxy asks for protobuf, and a list of thousands of Services arrives as one message whose length is
-//! written at its start. Nothing buffers it: a field is taken out by giving it a number that no Service has, which changes one
-//! byte and no length. Every reader of protobuf skips fields it does not know, so to kube-proxy the field is not there. All other
-//! bytes stay as they came. A kube-proxy that was told to speak JSON gets the same from `json`, which holds one object at a time.
+//! Callers use [`Narrower`]: they feed it the bytes of a response, and forward the bytes that it
+//! returns. Behind it is one reader per format.
 //!
-//! The decision needs an object's labels before its addresses. In protobuf the API server writes fields in the order of their
-//! numbers, metadata first; should it ever not, the stream is [`Broken`] and is cut, for a Service that should be narrowed must
-//! not pass unseen. The same holds for everything else that is not as expected.
+//! - kube-proxy requests protobuf. A list of thousands of Services is one message, with its length at
+//!   its start. `protobuf` buffers nothing: it removes a field by giving it a number that no Service
+//!   has, which changes one byte and no length. Every protobuf reader skips fields that it does not
+//!   know. All other bytes stay the same.
+//! - A kube-proxy that is configured for JSON gets the same from `json`, which buffers one object at
+//!   a time.
 //!
-//! Pure: however the bytes are cut into pieces, the same come out.
+//! The decision needs the labels of an object before its addresses. In protobuf the API server writes
+//! fields in the order of their numbers, metadata first. If it ever did not, the stream would be a
+//! [`WireError`] and the agent would cut it, because a Service that must be narrowed must not pass
+//! unchanged. The same holds for everything else that is unexpected.
+//!
+//! Pure: the result does not depend on how the bytes are split into pieces.
 
 mod json;
 mod protobuf;
@@ -21,11 +26,10 @@ use hyper::body::Bytes;
 use isp_api::view::Narrowing;
 use thiserror::Error;
 
-use self::json::Objects;
-pub(crate) use self::protobuf::Body;
-use self::protobuf::{NOTHING, Scanner};
+use self::json::JsonStream;
+use self::protobuf::{ProtobufStream, UNKNOWN_FIELD_TAG};
 
-/// How an answer is written.
+/// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Protobuf,
@@ -33,7 +37,6 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Its name in headers.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Protobuf => "application/vnd.kubernetes.protobuf",
@@ -42,106 +45,116 @@ impl Format {
     }
 }
 
-/// A stream that is not what the API server sends. It has to be cut.
+/// The content of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    /// One ServiceList.
+    List,
+    /// Watch events, each with one Service.
+    Watch,
+}
+
+/// Why a stream is not a valid response of the API server. The agent has to cut it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum Broken {
-    #[error("an object without its leading bytes")]
+pub(crate) enum WireError {
+    #[error("an object does not begin with the magic bytes")]
     Magic,
-    #[error("a number or tag of more than ten bytes")]
+    #[error("a number or tag has more than ten bytes")]
     Varint,
-    #[error("a field of a kind that the API server does not use")]
+    #[error("a field has a wire type that the API server does not use")]
     WireType,
-    #[error("a field that is longer than the message around it")]
+    #[error("a field is longer than its message")]
     Overrun,
-    #[error("an object of another kind than was asked for")]
+    #[error("an object has another kind than requested")]
     Kind,
-    #[error("an event of an unknown type")]
+    #[error("an event has an unknown type")]
     Event,
-    #[error("a Service whose labels come after its addresses")]
+    #[error("the labels of a Service come after its addresses")]
     Order,
-    #[error("an address field in an unusual encoding")]
+    #[error("the tag of an address field has an unusual encoding")]
     Tag,
-    #[error("JSON that is no list and no event of Services")]
+    #[error("the JSON is neither a list nor an event of Services")]
     Syntax,
-    #[error("an object of more than {} MiB", json::LARGEST_OBJECT >> 20)]
+    #[error("an object is larger than {} MiB", json::LARGEST_OBJECT >> 20)]
     Large,
-    #[error("an end in the middle of an object")]
+    #[error("the stream ends in the middle of an object")]
     Truncated,
 }
 
-/// What has passed so far.
+/// A summary of the stream so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// Services, in a list or in events other than bookmarks.
+pub(crate) struct StreamSummary {
+    /// Services in a list, or in events other than bookmarks.
     pub(crate) services: u64,
-    /// Services that carry a narrowed label.
+    /// Services with a narrowed label.
     pub(crate) narrowed: u64,
-    /// Whether the bookmark came that ends the initial events of a watch.
+    /// Whether the bookmark that ends the initial events of a watch has passed.
     pub(crate) initial_events_end: bool,
 }
 
 /// The annotation of the bookmark that ends the initial events of a watch.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Goes through one response body.
+/// Narrows one response body.
 #[derive(Debug)]
 pub(crate) struct Narrower {
     reader: Reader,
-    /// Whether something is changed, or only looked at.
+    /// Whether to change the body, or only to follow it.
     rewrite: bool,
 }
 
 #[derive(Debug)]
 enum Reader {
-    Protobuf(Scanner),
-    Json(Objects),
+    Protobuf(ProtobufStream),
+    Json(JsonStream),
 }
 
 impl Narrower {
-    pub(crate) fn new(format: Format, body: Body, narrowing: Arc<Narrowing>, rewrite: bool) -> Self {
+    pub(crate) fn new(format: Format, kind: BodyKind, narrowing: Arc<Narrowing>, rewrite: bool) -> Self {
         let reader = match format {
-            Format::Protobuf => Reader::Protobuf(Scanner::new(body, narrowing, rewrite)),
-            Format::Json => Reader::Json(Objects::new(body, narrowing, rewrite)),
+            Format::Protobuf => Reader::Protobuf(ProtobufStream::new(kind, narrowing, rewrite)),
+            Format::Json => Reader::Json(JsonStream::new(kind, narrowing, rewrite)),
         };
         Self { reader, rewrite }
     }
 
-    /// Takes the next bytes and gives those that may be passed on; none while an object is not whole.
-    pub(crate) fn feed(&mut self, chunk: Bytes) -> Result<Bytes, Broken> {
+    /// Takes the next bytes and returns the bytes to forward. Those may be none while an object is
+    /// incomplete.
+    pub(crate) fn feed(&mut self, chunk: Bytes) -> Result<Bytes, WireError> {
         match &mut self.reader {
-            Reader::Protobuf(scanner) => {
-                let places = scanner.feed(&chunk)?;
-                if places.is_empty() {
+            Reader::Protobuf(stream) => {
+                let tags = stream.feed(&chunk)?;
+                if tags.is_empty() {
                     return Ok(chunk);
                 }
                 let mut chunk = Vec::from(chunk);
-                for place in places {
-                    chunk[place] = NOTHING;
+                for tag in tags {
+                    chunk[tag] = UNKNOWN_FIELD_TAG;
                 }
                 Ok(chunk.into())
             }
-            Reader::Json(objects) => {
+            Reader::Json(stream) => {
                 let mut narrowed = Vec::new();
-                objects.feed(&chunk, &mut narrowed)?;
-                // What is only looked at is not held back.
+                stream.feed(&chunk, &mut narrowed)?;
+                // A body that is only followed passes without delay.
                 Ok(if self.rewrite { narrowed.into() } else { chunk })
             }
         }
     }
 
-    /// Whether the body may end here.
-    pub(crate) fn finish(&self) -> Result<(), Broken> {
-        let whole = match &self.reader {
-            Reader::Protobuf(scanner) => scanner.is_whole(),
-            Reader::Json(objects) => objects.is_whole(),
+    /// Checks that the body may end here.
+    pub(crate) fn finish(&self) -> Result<(), WireError> {
+        let complete = match &self.reader {
+            Reader::Protobuf(stream) => stream.is_complete(),
+            Reader::Json(stream) => stream.is_complete(),
         };
-        if whole { Ok(()) } else { Err(Broken::Truncated) }
+        if complete { Ok(()) } else { Err(WireError::Truncated) }
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn summary(&self) -> StreamSummary {
         match &self.reader {
-            Reader::Protobuf(scanner) => scanner.seen(),
-            Reader::Json(objects) => objects.seen(),
+            Reader::Protobuf(stream) => stream.summary(),
+            Reader::Json(stream) => stream.summary(),
         }
     }
 }

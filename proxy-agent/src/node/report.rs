@@ -1,11 +1,9 @@
-//! The acknowledgement: what this node sees, written to its IngressSourceNode, on change only. The operator takes its
-//! steps by it, so an entry claims a thing only after it has happened.
+//! The acknowledgement of this node: the status of its IngressSourceNode, written on change only.
+//! The operator acts on it, so the report claims nothing before it has happened.
 
 mod own_object;
-
 mod repairs;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +11,7 @@ use isp_api::IngressSourceNode;
 use isp_api::conditions::record;
 use isp_api::names::{AGENT_FIELD_MANAGER, condition};
 use isp_api::node::{AcknowledgedView, IngressSourceNodeStatus};
-use isp_api::preserve::Mode;
+use isp_api::view::{ObjectView, View};
 use isp_client::plain;
 use isp_runtime::health::Pulse;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -25,89 +23,95 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-pub(crate) use self::own_object::{Observed, follow};
-use self::repairs::{Backoff, Repairs};
-use crate::filter::metrics::Metrics;
-use crate::filter::readers::Reading;
-use crate::node::view::{Current, State};
+pub(super) use self::own_object::{ObservedStatus, follow};
+use self::repairs::{RepairPacing, WriteBackoff};
+use super::metrics::NodeMetrics;
+use super::progress::{Acknowledgement, Progress, ReadyCondition};
+use super::view::{EpochView, ViewStore};
 
 #[cfg(test)]
 mod tests;
 
-/// Changes that come together are written together.
+/// The report writes changes that arrive within this time together.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How often kube-proxy's metrics are looked at while the kernel has not followed.
-const AGAIN: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest that it rests when nothing happens.
-const REST: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest pause between two looks at the state.
+const IDLE: Duration = Duration::from_secs(10);
 
-/// Writes the status of this node.
-pub(crate) struct Reporter {
-    pub(crate) client: Client,
+/// Identifies the reporting agent.
+pub(crate) struct ReportingAgent {
     pub(crate) node: String,
     pub(crate) pool: String,
     pub(crate) revision: String,
-    pub(crate) kube_proxy_metrics: SocketAddr,
-    pub(crate) state: Arc<State>,
-    /// The object as the API server has it.
-    pub(crate) observed: watch::Receiver<Observed>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) pulse: Pulse,
 }
 
-/// What is true now, apart from the times at which it became so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Facts {
-    views: Vec<AcknowledgedView>,
-    proxy_connected: bool,
-    ready: bool,
-    reason: &'static str,
-    message: String,
+/// Writes the status of this node.
+pub(super) struct Reporter<P> {
+    pub(super) client: Client,
+    pub(super) agent: ReportingAgent,
+    pub(super) view: Arc<ViewStore>,
+    pub(super) progress: P,
+    /// The status as the API server has it.
+    pub(super) observed: watch::Receiver<ObservedStatus>,
+    pub(super) metrics: Arc<NodeMetrics>,
+    pub(super) pulse: Pulse,
 }
 
-impl Reporter {
-    /// Follows the state, for ever. What was written and is no longer there is written again.
-    pub(crate) async fn run(mut self) {
-        let (mut views, mut readings) = (self.state.views(), self.state.readings());
-        let mut written: Option<(Facts, IngressSourceNodeStatus)> = None;
-        let mut kernel = crate::filter::progress::programmed::Follower::default();
-        let (mut repairs, mut backoff) = (Repairs::default(), Backoff::default());
+/// The report without the times at which its facts became true.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NodeFacts {
+    /// Without conditions and without the time of the last sync.
+    pub(crate) status: IngressSourceNodeStatus,
+    pub(crate) ready: ReadyCondition,
+    /// UID, generation and view of each object that the node has taken over.
+    applied: Vec<(String, i64, View)>,
+}
+
+/// A report, and the facts that it states.
+#[derive(Debug, Clone)]
+struct Report {
+    facts: NodeFacts,
+    status: IngressSourceNodeStatus,
+}
+
+impl<P: Progress> Reporter<P> {
+    /// Reports changes, and rewrites a report that somebody changed or deleted. Does not return.
+    pub(super) async fn run(mut self) {
+        let mut views = self.view.subscribe();
+        let mut written: Option<Report> = None;
+        let (mut repairs, mut backoff) = (RepairPacing::default(), WriteBackoff::default());
         loop {
             self.pulse.beat();
-            let mut wait = REST;
-            if let Some(current) = self.state.current() {
-                let reading = self.state.reading(current.epoch);
-                let had = reading.had_since.map(|since| (current.epoch, since));
-                let followed = kernel.look(self.kube_proxy_metrics, had).await;
-                let facts = facts(&current, &reading, followed);
-                wait = wait.min(look_again(had.is_some(), followed).unwrap_or(REST));
+            let mut wait = IDLE;
+            if let Some(current) = self.view.current() {
+                let acknowledgement = self.progress.acknowledge(current.epoch).await;
+                let facts = facts(&self.agent, &current, &acknowledgement);
+                wait = wait.min(acknowledgement.ask_again().unwrap_or(IDLE));
 
-                let news = written.as_ref().is_none_or(|(before, _)| *before != facts);
-                let before = written.as_ref().map(|(_, status)| status);
-                let differs =
-                    before.is_some_and(|before| self.observed.borrow_and_update().differs_from(before));
+                let before = written.as_ref();
+                let is_new = before.is_none_or(|before| before.facts != facts);
+                let differs = before
+                    .is_some_and(|before| self.observed.borrow_and_update().differs_from(&before.status));
                 let repair = repairs.due(differs, Instant::now());
-                let due = if news { Duration::ZERO } else { repair.unwrap_or(REST) };
+                let due = if is_new { Duration::ZERO } else { repair.unwrap_or(IDLE) };
                 let due = due.max(backoff.wait(Instant::now()));
                 if due.is_zero() {
-                    let mut status = status(&self.pool, &facts, before, Timestamp::now());
-                    status.revision.clone_from(&self.revision);
-                    let result = self.try_write(&status).await;
+                    let report = report(facts, before, Timestamp::now());
+                    let result = self.try_write(&report.status).await;
                     if result.is_ok() {
-                        written = Some((facts, status));
+                        written = Some(report);
                         if repair.is_some() {
                             repairs.done(Instant::now());
-                            self.metrics.repaired();
+                            self.metrics.report_repaired();
                         }
                     }
-                    backoff.note(result, Instant::now());
+                    backoff.record(result, Instant::now());
                 }
                 wait = wait.min(due.max(backoff.wait(Instant::now())).max(SETTLE));
             }
             tokio::select! {
                 _ = views.changed() => {}
-                _ = readings.changed() => {}
+                () = self.progress.changed() => {}
                 Ok(()) = self.observed.changed() => {}
                 () = tokio::time::sleep(wait) => {}
             }
@@ -116,7 +120,7 @@ impl Reporter {
     }
 
     async fn try_write(&self, status: &IngressSourceNodeStatus) -> Result<(), String> {
-        match timeout(PATIENCE, self.write(status)).await {
+        match timeout(WRITE_TIMEOUT, self.write(status)).await {
             Ok(result) => result.map_err(|error| plain(&error)),
             Err(_) => Err("the API server does not answer".to_owned()),
         }
@@ -124,102 +128,89 @@ impl Reporter {
 
     async fn write(&self, status: &IngressSourceNodeStatus) -> Result<(), kube::Error> {
         let nodes: Api<IngressSourceNode> = Api::all(self.client.clone());
-        let mine = PatchParams::apply(AGENT_FIELD_MANAGER).force();
+        let (name, apply) = (&self.agent.node, PatchParams::apply(AGENT_FIELD_MANAGER).force());
         let object = json!({
             "apiVersion": IngressSourceNode::api_version(&()),
             "kind": IngressSourceNode::kind(&()),
-            "metadata": {"name": self.node},
+            "metadata": {"name": name},
             "status": status,
         });
         debug!("writing the status of this node");
-        match nodes.patch_status(&self.node, &mine, &Patch::Apply(&object)).await {
+        match nodes.patch_status(name, &apply, &Patch::Apply(&object)).await {
             Err(kube::Error::Api(error)) if error.code == 404 => {
                 let bare = json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object["metadata"]});
-                nodes.patch(&self.node, &mine, &Patch::Apply(&bare)).await?;
-                nodes.patch_status(&self.node, &mine, &Patch::Apply(&object)).await.map(drop)
+                nodes.patch(name, &apply, &Patch::Apply(&bare)).await?;
+                nodes.patch_status(name, &apply, &Patch::Apply(&object)).await.map(drop)
             }
             result => result.map(drop),
         }
     }
 }
 
-/// When to look at the kernel again: while it has not followed, and while that cannot be told, for a kube-proxy that has just
-/// started or is busy does not tell yet.
-fn look_again(has_read: bool, followed: Option<bool>) -> Option<Duration> {
-    (has_read && followed != Some(true)).then_some(AGAIN)
-}
-
-/// What can be claimed. Pure.
-fn facts(current: &Current, reading: &Reading, followed: Option<bool>) -> Facts {
-    let relisted = reading.had_since.is_some();
-    let connected = reading.watches > 0;
-    let doubts: Vec<String> = current
-        .view
-        .objects
-        .iter()
-        .filter_map(|object| object.doubt.as_ref().map(|doubt| format!("{}: {doubt}", object.object)))
-        .collect();
-    let views = current.view.objects.iter().map(|object| AcknowledgedView {
-        object: object.object.clone(),
-        uid: object.uid.clone(),
-        generation: object.generation,
-        view: object.view,
-        // What cannot be vouched for is not claimed.
-        relisted: relisted && object.doubt.is_none(),
-        programmed: followed.map(|followed| followed && object.doubt.is_none()),
-    });
-    let (ready, reason, message) = match (doubts.is_empty(), connected, relisted) {
-        (false, ..) => (false, "Doubt", doubts.join("; ")),
-        (true, false, _) => {
-            (false, "KubeProxyNotConnected", "kube-proxy is not connected to the agent".to_owned())
+/// Collects the facts that the report may claim. Pure.
+pub(crate) fn facts<A: Acknowledgement>(
+    agent: &ReportingAgent,
+    current: &EpochView,
+    acknowledgement: &A,
+) -> NodeFacts {
+    let objects = &current.view.objects;
+    let acknowledged = |object: &ObjectView| {
+        let mut view = AcknowledgedView {
+            object: object.object.clone(),
+            uid: object.uid.clone(),
+            generation: object.generation,
+            view: object.view,
+            relisted: false,
+            programmed: acknowledgement.programmed().map(|programmed| programmed && object.doubt.is_none()),
+        };
+        if object.doubt.is_none() {
+            acknowledgement.complete_view(&mut view);
         }
-        (true, true, false) => {
-            (false, "NotRelisted", "kube-proxy has not read the current view yet".to_owned())
-        }
-        (true, true, true) => (true, "Current", "kube-proxy works with the current view".to_owned()),
+        view
     };
-    Facts { views: views.collect(), proxy_connected: connected, ready, reason, message }
+    let mut status = IngressSourceNodeStatus {
+        pool: agent.pool.clone(),
+        revision: agent.revision.clone(),
+        mode: A::MODE,
+        views: objects.iter().map(acknowledged).collect(),
+        proxy_connected: false,
+        last_sync: None,
+        conditions: Vec::new(),
+    };
+    acknowledgement.complete_status(&mut status);
+    let in_doubt =
+        |object: &ObjectView| object.doubt.as_ref().map(|doubt| format!("{}: {doubt}", object.object));
+    let doubts: Vec<String> = objects.iter().filter_map(in_doubt).collect();
+    let ready = if doubts.is_empty() {
+        acknowledgement.ready()
+    } else {
+        ReadyCondition { ready: false, reason: "Doubt", message: doubts.join("; ") }
+    };
+    let applied = objects.iter().filter(|object| acknowledgement.applied() && object.doubt.is_none());
+    let applied = applied.map(|object| (object.uid.clone(), object.generation, object.view)).collect();
+    NodeFacts { status, ready, applied }
 }
 
-/// The facts with the times at which they became so. Pure.
-fn status(
-    pool: &str,
-    facts: &Facts,
-    before: Option<&IngressSourceNodeStatus>,
-    now: Timestamp,
-) -> IngressSourceNodeStatus {
-    let mut conditions = before.map(|status| status.conditions.clone()).unwrap_or_default();
+/// Adds the times at which the facts became true. Pure.
+fn report(facts: NodeFacts, before: Option<&Report>, now: Timestamp) -> Report {
+    let mut status = facts.status.clone();
+    status.conditions = before.map(|before| before.status.conditions.clone()).unwrap_or_default();
     record(
-        &mut conditions,
+        &mut status.conditions,
         Condition {
             type_: condition::READY.to_owned(),
-            status: if facts.ready { "True" } else { "False" }.to_owned(),
-            reason: facts.reason.to_owned(),
-            message: facts.message.clone(),
+            status: if facts.ready.ready { "True" } else { "False" }.to_owned(),
+            reason: facts.ready.reason.to_owned(),
+            message: facts.ready.message.clone(),
             last_transition_time: Time(now),
             observed_generation: None,
         },
     );
-    let relisted = |views: &[AcknowledgedView]| {
-        views
-            .iter()
-            .filter(|view| view.relisted)
-            .map(|view| (view.uid.clone(), view.generation, view.view))
-            .collect::<Vec<_>>()
-    };
-    let seen_before = before.map(|status| relisted(&status.views));
-    let last_sync = if facts.ready && seen_before.as_ref() != Some(&relisted(&facts.views)) {
+    let applied_before = before.map(|before| &before.facts.applied);
+    status.last_sync = if facts.ready.ready && applied_before != Some(&facts.applied) {
         Some(Time(now))
     } else {
-        before.and_then(|status| status.last_sync.clone())
+        before.and_then(|before| before.status.last_sync.clone())
     };
-    IngressSourceNodeStatus {
-        pool: pool.to_owned(),
-        revision: String::new(),
-        mode: Mode::Filter,
-        views: facts.views.clone(),
-        proxy_connected: facts.proxy_connected,
-        last_sync,
-        conditions,
-    }
+    Report { facts, status }
 }

@@ -1,11 +1,11 @@
-//! The way to the API server: where kube-proxy's own kubeconfig says it is, with the authority it names. Never
-//! through the `kubernetes` Service, which works only once kube-proxy does.
+//! The connection to the API server. Its address and CA are those in kube-proxy's kubeconfig. The
+//! agent never uses the `kubernetes` Service, which works only after kube-proxy does.
 
 mod agent_client;
+mod api_server;
 mod certificate;
 mod connect;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,118 +18,78 @@ use hyper::body::{Bytes, Incoming};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::config::{Kubeconfig, KubeconfigError};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
-pub(crate) use self::agent_client::client;
+pub(crate) use self::agent_client::agent_client;
+pub(crate) use self::api_server::ApiServer;
 pub(crate) use self::certificate::ClientCertificate;
 use self::connect::Connector;
 
-/// What the API server may send ahead of kube-proxy, in one answer and in all. It bounds what the agent holds, and an answer that
-/// nobody reads leaves room for others.
+/// How much the API server may send ahead of the reader, per response and per connection. The
+/// limits bound the agent's memory, and a response that nobody reads does not block the others.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 2 * 1024 * 1024;
-/// A dead API server, or a dead way to it, is noticed within these two together.
+/// The agent notices a dead API server, or a dead path to it, within the sum of these two.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why the API server cannot be asked.
+/// Why the agent cannot connect to the API server.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum UpstreamError {
-    #[error("cannot read kube-proxy's kubeconfig {}: {source}; {}", path.display(), way_out(source))]
+    #[error("cannot read kube-proxy's kubeconfig {}: {source}; {}", path.display(), kubeconfig_hint(source))]
     Kubeconfig { path: PathBuf, source: Box<kube::config::KubeconfigError> },
     #[error("kube-proxy's kubeconfig {} names no cluster with an https server: {server:?}", path.display())]
     Server { path: PathBuf, server: String },
-    #[error("kube-proxy's kubeconfig {} has a proxy-url, which this agent cannot follow: give kube-proxy a direct way to the API server", path.display())]
+    #[error(
+        "kube-proxy's kubeconfig {} has a proxy-url, which this agent does not support: \
+         remove it, so that kube-proxy connects to the API server directly", path.display()
+    )]
     Proxy { path: PathBuf },
-    #[error("kube-proxy's kubeconfig {} has a tls-server-name that is no name: {name:?}", path.display())]
+    #[error("kube-proxy's kubeconfig {} has an invalid tls-server-name: {name:?}", path.display())]
     ServerName { path: PathBuf, name: String },
     #[error(
-        "cannot read the authority {}: {source}; the agent sees the directory of kube-proxy's kubeconfig and its own ServiceAccount: name \
-         the authority there, or put it in as certificate-authority-data", path.display()
+        "cannot read the CA file {}: {source}; the agent sees the directory of kube-proxy's kubeconfig and \
+         its own ServiceAccount: put the file there, or embed it as certificate-authority-data", path.display()
     )]
     Authority { path: PathBuf, source: io::Error },
-    #[error("the authority in kube-proxy's kubeconfig {} cannot be used: {reason}", path.display())]
+    #[error("cannot use the CA in kube-proxy's kubeconfig {}: {reason}", path.display())]
     BadAuthority { path: PathBuf, reason: String },
-    #[error("cannot read {field} {} of kube-proxy's user: {source}; mount it into the agent's container, too", path.display())]
+    #[error(
+        "cannot read {field} {} of kube-proxy's user: {source}; mount it into the agent's container, too",
+        path.display()
+    )]
     Credential { field: &'static str, path: PathBuf, source: io::Error },
-    #[error("the client certificate of kube-proxy's user in {} cannot be used: {reason}", path.display())]
+    #[error("cannot use the client certificate of kube-proxy's user in {}: {reason}", path.display())]
     BadCredential { path: PathBuf, reason: String },
 }
 
-/// Where the API server is, and by which authority it is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) server: Uri,
-    /// The name that its certificate is for, where that is not the one in the address.
-    server_name: Option<ServerName<'static>>,
-    /// In PEM.
-    authority: Vec<u8>,
+fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, UpstreamError> {
+    Kubeconfig::read_from(path)
+        .map_err(|source| UpstreamError::Kubeconfig { path: path.to_owned(), source: Box::new(source) })
 }
 
-impl Place {
-    /// Reads a kubeconfig as kube-proxy does: the current context's cluster.
-    pub(crate) fn read(path: &Path) -> Result<Self, UpstreamError> {
-        let config = Kubeconfig::read_from(path).map_err(|source| UpstreamError::Kubeconfig {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })?;
-        let context =
-            config.contexts.iter().find(|named| Some(&named.name) == config.current_context.as_ref());
-        let context = context.and_then(|named| named.context.as_ref());
-        let cluster_name = context.map(|context| &context.cluster);
-        let cluster = config.clusters.iter().find(|named| Some(&named.name) == cluster_name);
-        let cluster = cluster.and_then(|named| named.cluster.as_ref());
-        let server = cluster.and_then(|cluster| cluster.server.clone()).unwrap_or_default();
-        let bad = || UpstreamError::Server { path: path.to_owned(), server: server.clone() };
-        let (cluster, uri) = (cluster.ok_or_else(bad)?, server.parse::<Uri>().map_err(|_| bad())?);
-        if uri.scheme() != Some(&Scheme::HTTPS) || uri.authority().is_none() {
-            return Err(bad());
-        }
-        if cluster.proxy_url.is_some() {
-            return Err(UpstreamError::Proxy { path: path.to_owned() });
-        }
-        let server_name = cluster.tls_server_name.clone().map(|name| {
-            ServerName::try_from(name.clone())
-                .map_err(|_| UpstreamError::ServerName { path: path.to_owned(), name })
-        });
-        let reason =
-            |reason: &str| UpstreamError::BadAuthority { path: path.to_owned(), reason: reason.to_owned() };
-        let authority = match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
-            (Some(data), _) => decoded(data).map_err(|error| reason(&error))?,
-            (None, Some(file)) => {
-                let file = path.parent().unwrap_or(path).join(file);
-                fs::read(&file).map_err(|source| UpstreamError::Authority { path: file, source })?
-            }
-            (None, None) => {
-                return Err(reason("it names none, and the system's are not trusted with a node"));
-            }
-        };
-        Ok(Self { server: uri, server_name: server_name.transpose()?, authority })
-    }
-}
-
-/// The bytes of a field that ends in `-data`.
-fn decoded(base64: &str) -> Result<Vec<u8>, String> {
-    let bytes: Result<k8s_openapi::ByteString, _> = serde_json::from_value(base64.into());
-    bytes.map(|bytes| bytes.0).map_err(|error| error.to_string())
-}
-
-/// What to do about a kubeconfig that cannot be read.
-pub(crate) fn way_out(error: &KubeconfigError) -> &'static str {
+/// Says what to do about a kubeconfig that the agent cannot read.
+pub(crate) fn kubeconfig_hint(error: &KubeconfigError) -> &'static str {
     match error {
         KubeconfigError::ReadConfig(error, _) if error.kind() == io::ErrorKind::PermissionDenied => {
-            "the agent does not run as root: have the node's installer let others read it, or take it from a ConfigMap"
+            "the agent does not run as root: make the file readable for others, or provide it in a ConfigMap"
         }
         _ => "is its volume mounted there?",
     }
 }
 
-/// The certificates of an authority, or of a chain; at least one.
-pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+/// Decodes a kubeconfig field that ends in `-data`.
+fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
+    let bytes: Result<k8s_openapi::ByteString, _> = serde_json::from_value(text.into());
+    bytes.map(|bytes| bytes.0).map_err(|error| error.to_string())
+}
+
+/// Parses a CA bundle or a certificate chain of at least one certificate.
+pub(crate) fn parse_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match read {
         Ok(list) if !list.is_empty() => Ok(list),
@@ -138,12 +98,13 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, S
     }
 }
 
-/// A client of the API server. Requests bring their own token; a client certificate is presented only where kube-proxy's own kubeconfig
-/// has one. All requests share a connection, as kube-proxy's do.
+/// An HTTP client of the API server. All requests share a connection, as kube-proxy's do. Each
+/// request has its own token; the connection presents a client certificate only if kube-proxy's
+/// kubeconfig has one.
 #[derive(Clone)]
 pub(crate) struct Upstream {
     client: Arc<RwLock<HttpsClient>>,
-    place: Arc<Place>,
+    api_server: Arc<ApiServer>,
     authority: Authority,
     kubeconfig: Arc<Path>,
 }
@@ -151,27 +112,29 @@ pub(crate) struct Upstream {
 type HttpsClient = Client<Connector, Full<Bytes>>;
 
 impl Upstream {
-    /// Without a certificate.
-    pub(crate) fn new(place: &Place, kubeconfig: &Path) -> Result<Self, UpstreamError> {
-        let bad = || UpstreamError::Server { path: kubeconfig.to_owned(), server: place.server.to_string() };
+    /// Makes a client that presents no certificate.
+    pub(crate) fn new(api_server: &ApiServer, kubeconfig: &Path) -> Result<Self, UpstreamError> {
+        let bad =
+            || UpstreamError::Server { path: kubeconfig.to_owned(), server: api_server.address.to_string() };
         Ok(Self {
-            client: Arc::new(RwLock::new(connecting(place, kubeconfig, None)?)),
-            place: Arc::new(place.clone()),
-            authority: place.server.authority().cloned().ok_or_else(bad)?,
+            client: Arc::new(RwLock::new(https_client(api_server, kubeconfig, None)?)),
+            api_server: Arc::new(api_server.clone()),
+            authority: api_server.address.authority().cloned().ok_or_else(bad)?,
             kubeconfig: kubeconfig.into(),
         })
     }
 
-    /// From now on connections are made with this certificate. Those that are open end with what is under way on them: the API server
-    /// looks at the certificate of a connection again for each request, and would refuse one that has ended.
+    /// Makes new connections with this certificate. An open connection ends with its last request:
+    /// the API server checks the certificate of a connection again for each request, and would
+    /// reject one that has expired.
     pub(crate) fn present(&self, certificate: Option<&ClientCertificate>) -> Result<(), UpstreamError> {
-        let client = connecting(&self.place, &self.kubeconfig, certificate)?;
+        let client = https_client(&self.api_server, &self.kubeconfig, certificate)?;
         *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
         Ok(())
     }
 
-    /// Asks the API server for a path.
-    pub(crate) async fn ask(
+    /// Sends a request for a path to the API server.
+    pub(crate) async fn send(
         &self,
         mut request: Request<Full<Bytes>>,
         path: PathAndQuery,
@@ -179,21 +142,21 @@ impl Upstream {
         let mut parts = http::uri::Parts::default();
         (parts.scheme, parts.authority, parts.path_and_query) =
             (Some(Scheme::HTTPS), Some(self.authority.clone()), Some(path));
-        // All three are there, which is all that can be wrong.
+        // It cannot fail: all three parts are present.
         *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
         let client = self.client.read().unwrap_or_else(PoisonError::into_inner).clone();
         client.request(request).await
     }
 }
 
-fn connecting(
-    place: &Place,
+fn https_client(
+    api_server: &ApiServer,
     kubeconfig: &Path,
     certificate: Option<&ClientCertificate>,
 ) -> Result<HttpsClient, UpstreamError> {
     let bad = |reason: String| UpstreamError::BadAuthority { path: kubeconfig.to_owned(), reason };
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(&place.authority).map_err(bad)? {
+    for certificate in parse_certificates(&api_server.ca_bundle).map_err(bad)? {
         roots.add(certificate).map_err(|error| bad(error.to_string()))?;
     }
     let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -204,7 +167,7 @@ fn connecting(
         None => tls.with_no_client_auth(),
         Some(certificate) => {
             let bad = |reason: String| UpstreamError::BadCredential { path: kubeconfig.to_owned(), reason };
-            let (chain, key) = certificate.parsed().map_err(bad)?;
+            let (chain, key) = certificate.parse().map_err(bad)?;
             tls.with_client_auth_cert(chain, key).map_err(|error| bad(error.to_string()))?
         }
     };
@@ -216,5 +179,5 @@ fn connecting(
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_TIMEOUT)
         .http2_keep_alive_while_idle(true)
-        .build(Connector::new(tls, place.server_name.clone())))
+        .build(Connector::new(tls, api_server.server_name.clone())))
 }

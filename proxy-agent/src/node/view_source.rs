@@ -1,44 +1,40 @@
-//! Where the node's view comes from: the agent watches all IngressSourcePreserves and its own Node, as itself, and
-//! computes the view anew whenever one of them changes. Until both have been read whole there is no view.
+//! Follows the node's view. The agent watches all IngressSourcePreserves and its own Node, as
+//! itself, and computes the view whenever one of them changes. There is no view until both lists
+//! are complete.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::{Stream, StreamExt, TryStreamExt};
+use futures_util::StreamExt;
 use isp_api::IngressSourcePreserve;
 use isp_api::validate::NodeIdentity;
 use isp_api::view::view;
+use isp_client::{events, named, watching};
 use k8s_openapi::api::core::v1::Node;
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watch};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource, ResourceExt};
-use tracing::{info, warn};
+use tracing::info;
 
-use crate::filter::metrics::Metrics;
-use crate::node::view::State;
+use super::metrics::NodeMetrics;
+use super::view::ViewStore;
 
-/// How long a watch lasts. A connection that is dead without a word is noticed soon after, and so is a right that was taken away.
-const WATCH_SECONDS: u32 = 60;
-
-/// Follows the API and publishes views, for ever.
-pub(crate) async fn follow(client: Client, node: String, state: Arc<State>, metrics: Arc<Metrics>) {
-    let everything = watcher::Config::default().timeout(WATCH_SECONDS);
-    let own = watcher::Config::default().timeout(WATCH_SECONDS).fields(&format!("metadata.name={node}"));
-    let mut objects = Box::pin(events(Api::<IngressSourcePreserve>::all(client.clone()), everything));
-    let mut nodes = Box::pin(events(Api::<Node>::all(client), own));
-    let (mut all_objects, mut all_nodes) = (Collected::default(), Collected::default());
+/// Watches the API and publishes views. Does not return.
+pub(super) async fn follow(client: Client, node: String, store: Arc<ViewStore>, metrics: Arc<NodeMetrics>) {
+    let mut object_events = Box::pin(events(Api::<IngressSourcePreserve>::all(client.clone()), watching()));
+    let mut node_events = Box::pin(events(Api::<Node>::all(client), named(&node)));
+    let (mut objects, mut nodes) = (WatchCache::default(), WatchCache::default());
     loop {
         tokio::select! {
-            Some(event) = objects.next() => all_objects.take(event),
-            Some(event) = nodes.next() => all_nodes.take(event),
+            Some(event) = object_events.next() => objects.apply(event),
+            Some(event) = node_events.next() => nodes.apply(event),
             else => return,
         }
-        let (Some(objects), Some(nodes)) = (&all_objects.known, &all_nodes.known) else { continue };
-        // A node that is not there yet has no labels, so it is nobody's ingress node.
+        let (Some(objects), Some(nodes)) = (&objects.listed, &nodes.listed) else { continue };
+        // A Node that does not exist yet has no labels, so no object selects it as ingress node.
         let labels = nodes.get(&node).map(|node| node.labels().clone()).unwrap_or_default();
-        let before = state.current().map(|current| current.epoch);
-        state.publish(view(NodeIdentity { name: &node, labels: &labels }, objects.values()));
-        let after = state.current();
+        let before = store.current().map(|current| current.epoch);
+        store.publish(view(NodeIdentity { name: &node, labels: &labels }, objects.values()));
+        let after = store.current();
         if after.as_ref().map(|current| current.epoch) != before {
             metrics.view_changed();
             let narrowed: Vec<String> = after
@@ -52,41 +48,30 @@ pub(crate) async fn follow(client: Client, node: String, state: Arc<State>, metr
     }
 }
 
-/// The events of a watch that never gives up.
-fn events<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>>
-where
-    K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
-{
-    watch(api, config)
-        .default_backoff()
-        .inspect_err(|error| warn!(%error, "a watch of the agent's own failed; it is tried again"))
-        .filter_map(|event| std::future::ready(event.ok()))
+/// The objects of a watch by name.
+struct WatchCache<K> {
+    /// `None` until the first list is complete.
+    listed: Option<BTreeMap<String, K>>,
+    /// The objects of a list that is not complete yet.
+    listing: BTreeMap<String, K>,
 }
 
-/// Objects by name, as they are now.
-struct Collected<K> {
-    /// None until they have been read whole once.
-    known: Option<BTreeMap<String, K>>,
-    /// What has come of a reading that is not whole yet.
-    coming: BTreeMap<String, K>,
-}
-
-impl<K> Default for Collected<K> {
+impl<K> Default for WatchCache<K> {
     fn default() -> Self {
-        Self { known: None, coming: BTreeMap::new() }
+        Self { listed: None, listing: BTreeMap::new() }
     }
 }
 
-impl<K: Resource> Collected<K> {
-    fn take(&mut self, event: Event<K>) {
+impl<K: Resource> WatchCache<K> {
+    fn apply(&mut self, event: Event<K>) {
         match event {
-            Event::Init => self.coming.clear(),
-            Event::InitApply(object) => drop(self.coming.insert(object.name_any(), object)),
-            Event::InitDone => self.known = Some(std::mem::take(&mut self.coming)),
+            Event::Init => self.listing.clear(),
+            Event::InitApply(object) => drop(self.listing.insert(object.name_any(), object)),
+            Event::InitDone => self.listed = Some(std::mem::take(&mut self.listing)),
             Event::Apply(object) => {
-                drop(self.known.get_or_insert_default().insert(object.name_any(), object));
+                drop(self.listed.get_or_insert_default().insert(object.name_any(), object));
             }
-            Event::Delete(object) => drop(self.known.get_or_insert_default().remove(&object.name_any())),
+            Event::Delete(object) => drop(self.listed.get_or_insert_default().remove(&object.name_any())),
         }
     }
 }
@@ -104,22 +89,22 @@ mod tests {
 
     #[test]
     fn nothing_is_known_until_all_was_read_and_a_new_reading_replaces_the_old_one_as_a_whole() {
-        let mut nodes = Collected::default();
-        nodes.take(Event::Init);
-        nodes.take(Event::InitApply(node("a")));
-        assert!(nodes.known.is_none());
-        nodes.take(Event::InitDone);
-        nodes.take(Event::Apply(node("b")));
-        let names = |nodes: &Collected<Node>| {
-            nodes.known.iter().flatten().map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        let mut nodes = WatchCache::default();
+        nodes.apply(Event::Init);
+        nodes.apply(Event::InitApply(node("a")));
+        assert!(nodes.listed.is_none());
+        nodes.apply(Event::InitDone);
+        nodes.apply(Event::Apply(node("b")));
+        let names = |nodes: &WatchCache<Node>| {
+            nodes.listed.iter().flatten().map(|(name, _)| name.clone()).collect::<Vec<_>>()
         };
         assert_eq!(names(&nodes), ["a", "b"]);
-        nodes.take(Event::Init);
-        nodes.take(Event::InitApply(node("c")));
+        nodes.apply(Event::Init);
+        nodes.apply(Event::InitApply(node("c")));
         assert_eq!(names(&nodes), ["a", "b"], "what is known stays known meanwhile");
-        nodes.take(Event::InitDone);
+        nodes.apply(Event::InitDone);
         assert_eq!(names(&nodes), ["c"]);
-        nodes.take(Event::Delete(node("c")));
+        nodes.apply(Event::Delete(node("c")));
         assert!(names(&nodes).is_empty());
     }
 }

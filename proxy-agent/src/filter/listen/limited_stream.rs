@@ -1,5 +1,5 @@
-//! A stream of which only so much is read until its caller is known. A handshake of kube-proxy's takes two or three kilobytes; a caller
-//! that sends more is no kube-proxy, and is not to fill buffers.
+//! Limits how much is read from a client before it is authenticated. A handshake of kube-proxy takes
+//! two or three kilobytes. A client that sends more is not kube-proxy, and must not fill buffers.
 
 use std::io;
 use std::pin::Pin;
@@ -7,24 +7,24 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream with a limit until it is lifted.
-pub(super) struct Metered<S> {
+/// A stream with a read limit.
+pub(super) struct LimitedStream<S> {
     inner: S,
-    left: Option<usize>,
+    remaining: Option<usize>,
 }
 
-impl<S> Metered<S> {
-    pub(super) fn new(inner: S, most: usize) -> Self {
-        Self { inner, left: Some(most) }
+impl<S> LimitedStream<S> {
+    pub(super) fn new(inner: S, limit: usize) -> Self {
+        Self { inner, remaining: Some(limit) }
     }
 
-    /// The caller is known.
-    pub(super) fn lift(&mut self) {
-        self.left = None;
+    /// Removes the limit, once the client is authenticated.
+    pub(super) fn remove_limit(&mut self) {
+        self.remaining = None;
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for LimitedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -33,12 +33,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
         let read = buffer.filled().len() - before;
-        match &mut self.left {
-            Some(left) if read > *left => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "more than a handshake takes")))
-            }
-            Some(left) => {
-                *left -= read;
+        match &mut self.remaining {
+            Some(remaining) if read > *remaining => Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the client sent more than a handshake takes",
+            ))),
+            Some(remaining) => {
+                *remaining -= read;
                 Poll::Ready(Ok(()))
             }
             None => Poll::Ready(Ok(())),
@@ -46,7 +47,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -86,11 +87,11 @@ mod tests {
     async fn a_caller_that_is_not_known_sends_no_more_than_a_handshake_and_one_that_is_may() {
         let (mut near, far) = duplex(64);
         near.write_all(&[0; 40]).await.unwrap();
-        let mut metered = Metered::new(far, 32);
-        metered.read_exact(&mut [0; 32]).await.unwrap();
-        assert_eq!(metered.read(&mut [0; 32]).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
-        metered.lift();
+        let mut limited = LimitedStream::new(far, 32);
+        limited.read_exact(&mut [0; 32]).await.unwrap();
+        assert_eq!(limited.read(&mut [0; 32]).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        limited.remove_limit();
         near.write_all(&[0; 40]).await.unwrap();
-        metered.read_exact(&mut [0; 40]).await.unwrap();
+        limited.read_exact(&mut [0; 40]).await.unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! Whether the kernel has followed: kube-proxy says in its metrics when it last wrote rules, and when it last had a reason to.
+//! Follows whether kube-proxy has written its rules to the kernel. kube-proxy's metrics say when it
+//! last wrote rules, and when it last queued a change.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,49 +12,52 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::filter::session::Epoch;
+use crate::node::view::Epoch;
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const LARGEST_PAGE: usize = 4 * 1024 * 1024;
 const WRITTEN: &str = "kubeproxy_sync_proxy_rules_last_timestamp_seconds";
 const QUEUED: &str = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds";
 
-/// How long kube-proxy may take to queue what it has read, and to begin with what was queued while it wrote (`minSyncPeriod`, a
-/// second unless set).
-const TAKEN_UP: f64 = 2.0;
+/// How long kube-proxy may take, in seconds, to queue a change that it has read, and to begin with
+/// a change that it queued during a sync (`minSyncPeriod`, one second by default).
+const PICK_UP: f64 = 2.0;
 
-/// Looks at kube-proxy's metrics until its rules are as new as what it has read.
-#[derive(Debug, Default)]
-pub(crate) struct Follower {
-    /// The epoch that is looked for, and for each family the end of a sync that may have begun too early to know of it.
-    looking: Option<(Epoch, Ends)>,
-    followed: Option<Epoch>,
+/// Reads kube-proxy's metrics until its rules are as new as its view.
+#[derive(Debug)]
+pub(super) struct RulesFollower {
+    metrics: SocketAddr,
+    /// The epoch whose rules are awaited, and the end of its first sync in each IP family. That
+    /// sync may have begun too early to contain the view.
+    awaited: Option<(Epoch, FirstSyncs)>,
+    programmed: Option<Epoch>,
 }
 
-/// When a sync ended, by family.
-type Ends = BTreeMap<String, f64>;
+/// The time at which a sync ended, by IP family.
+type FirstSyncs = BTreeMap<String, f64>;
 
-impl Follower {
-    /// Whether the rules have followed the epoch that kube-proxy has had since then. None: it cannot be told.
-    pub(crate) async fn look(
-        &mut self,
-        metrics: SocketAddr,
-        had: Option<(Epoch, SystemTime)>,
-    ) -> Option<bool> {
-        let Some((epoch, since)) = had else { return Some(false) };
-        if self.followed == Some(epoch) {
+impl RulesFollower {
+    pub(super) fn new(metrics: SocketAddr) -> Self {
+        Self { metrics, awaited: None, programmed: None }
+    }
+
+    /// Says whether the rules contain the view of the epoch, which kube-proxy received at
+    /// `synced_at`. Returns `None` if the metrics do not tell.
+    pub(super) async fn follow(&mut self, epoch: Epoch, synced_at: Option<SystemTime>) -> Option<bool> {
+        let Some(synced_at) = synced_at else { return Some(false) };
+        if self.programmed == Some(epoch) {
             return Some(true);
         }
-        let page = timeout(PATIENCE, fetch(metrics)).await.ok()??;
-        if self.looking.as_ref().is_none_or(|(looking, _)| *looking != epoch) {
-            self.looking = Some((epoch, Ends::new()));
+        let page = timeout(TIMEOUT, fetch(self.metrics)).await.ok()??;
+        if self.awaited.as_ref().is_none_or(|(awaited, _)| *awaited != epoch) {
+            self.awaited = Some((epoch, FirstSyncs::new()));
         }
-        let (_, ends) = self.looking.as_mut()?;
-        let followed = has_followed(&page, ends, seconds(since), seconds(SystemTime::now()))?;
-        if followed {
-            self.followed = Some(epoch);
+        let (_, first_syncs) = self.awaited.as_mut()?;
+        let programmed = is_programmed(&page, first_syncs, seconds(synced_at), seconds(SystemTime::now()))?;
+        if programmed {
+            self.programmed = Some(epoch);
         }
-        Some(followed)
+        Some(programmed)
     }
 }
 
@@ -61,26 +65,27 @@ fn seconds(time: SystemTime) -> f64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// In each family: a sync that began after the view was taken up has ended, or for a while none was needed. The metrics tell when
-/// a sync ended, not when it began; but the second to end began after the first had.
-fn has_followed(page: &str, ends: &mut Ends, since: f64, now: f64) -> Option<bool> {
+/// Says whether, in each IP family, a sync that began after kube-proxy had picked up the view has
+/// ended, or no sync was needed for a while. The metrics tell when a sync ended, not when it began;
+/// but the second sync to end began after the first one had ended.
+fn is_programmed(page: &str, first_syncs: &mut FirstSyncs, synced_at: f64, now: f64) -> Option<bool> {
     let (written, queued) = (values(page, WRITTEN), values(page, QUEUED));
-    let mut followed = |(family, written): (&&str, &f64)| {
-        let first = match ends.get(*family) {
+    let mut programmed = |(family, written): (&&str, &f64)| {
+        let first = match first_syncs.get(*family) {
             Some(first) => Some(*first),
-            None if *written >= since + TAKEN_UP => ends.insert((*family).to_owned(), *written),
+            None if *written >= synced_at + PICK_UP => first_syncs.insert((*family).to_owned(), *written),
             None => None,
         };
-        let again = first.is_some_and(|first| *written > first);
-        let waits = queued.get(family).is_some_and(|queued| queued > written);
-        again || (!waits && now - written.max(since) >= TAKEN_UP)
+        let second = first.is_some_and(|first| *written > first);
+        let pending = queued.get(family).is_some_and(|queued| queued > written);
+        second || (!pending && now - written.max(synced_at) >= PICK_UP)
     };
-    // Each family is looked at, for each has a first end to remember.
-    let behind = written.iter().filter(|family| !followed(*family)).count();
+    // Checks every family, because each has a first sync to remember.
+    let behind = written.iter().filter(|family| !programmed(*family)).count();
     (!written.is_empty()).then_some(behind == 0)
 }
 
-/// The values of a metric by its labels.
+/// Returns the values of a metric by its labels.
 fn values<'a>(page: &'a str, name: &str) -> BTreeMap<&'a str, f64> {
     let value = |line: &'a str| {
         let rest = line.strip_prefix(name)?;
@@ -88,14 +93,15 @@ fn values<'a>(page: &'a str, name: &str) -> BTreeMap<&'a str, f64> {
             Some(labels) => labels.split_once('}')?,
             None => ("", rest),
         };
-        // A name that only begins the same has no space here.
+        // The space excludes longer names with the same beginning.
         Some((labels, value.strip_prefix(' ')?.split(' ').next()?.parse().ok()?))
     };
     page.lines().filter_map(value).collect()
 }
 
-/// Where kube-proxy may serve its metrics. By default it is the loopback of the family that it binds to, and which that is only its
-/// configuration says: a cluster of IPv6 alone has `[::1]`.
+/// Returns the addresses where kube-proxy may serve its metrics. By default it uses the loopback
+/// address of the IP family that it binds to, which only its configuration names. An IPv6-only
+/// cluster has `[::1]`.
 fn candidates(metrics: SocketAddr) -> Vec<SocketAddr> {
     let other = match metrics.ip() {
         IpAddr::V4(Ipv4Addr::LOCALHOST) => Some(Ipv6Addr::LOCALHOST.into()),
@@ -107,18 +113,18 @@ fn candidates(metrics: SocketAddr) -> Vec<SocketAddr> {
 }
 
 async fn fetch(metrics: SocketAddr) -> Option<String> {
-    // A loopback refuses at once where nobody listens.
+    // A loopback address without a listener refuses at once.
     let stream = TcpStream::connect(candidates(metrics).as_slice()).await.ok()?;
     let address = stream.peer_addr().ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-    let drive = tokio::spawn(connection);
+    let driver = tokio::spawn(connection);
     let request = http::Request::get("/metrics")
         .header("host", address.to_string())
         .body(Empty::<Bytes>::new())
         .ok()?;
-    let answer = sender.send_request(request).await.ok()?;
-    let page = Limited::new(answer.into_body(), LARGEST_PAGE).collect().await.ok()?.to_bytes();
-    drive.abort();
+    let response = sender.send_request(request).await.ok()?;
+    let page = Limited::new(response.into_body(), LARGEST_PAGE).collect().await.ok()?.to_bytes();
+    driver.abort();
     String::from_utf8(page.to_vec()).ok()
 }
 
@@ -153,9 +159,13 @@ mod tests {
             ((99., 98.), (50., 40.), 101., false, "it may still find something to do"),
             ((99., 98.), (50., 40.), 102., true, "there was nothing to do"),
         ] {
-            assert_eq!(has_followed(&page(v4, v6), &mut Ends::new(), 100., now), Some(followed), "{why}");
+            assert_eq!(
+                is_programmed(&page(v4, v6), &mut FirstSyncs::new(), 100., now),
+                Some(followed),
+                "{why}"
+            );
         }
-        assert_eq!(has_followed("nothing 1\n", &mut Ends::new(), 0.0, 0.0), None);
+        assert_eq!(is_programmed("nothing 1\n", &mut FirstSyncs::new(), 0.0, 0.0), None);
     }
 
     #[tokio::test]
@@ -181,9 +191,9 @@ mod tests {
 
     #[test]
     fn rules_have_followed_under_changes_that_never_end_once_a_second_sync_has_ended() {
-        let mut ends = Ends::new();
+        let mut ends = FirstSyncs::new();
         let mut looks =
-            |v4, v6, now| has_followed(&page((v4, now), (v6, now)), &mut ends, 100., now) == Some(true);
+            |v4, v6, now| is_programmed(&page((v4, now), (v6, now)), &mut ends, 100., now) == Some(true);
         assert!(!looks(101., 101., 101.1), "kube-proxy may not have taken up what it read");
         assert!(!looks(102.5, 101., 102.6), "the first to end may have begun before");
         assert!(!looks(103.5, 102.6, 103.6), "the other family has its first");

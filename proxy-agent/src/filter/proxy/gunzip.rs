@@ -1,33 +1,33 @@
-//! Unpacking a compressed answer, piece by piece: what comes out of one call is bounded, whatever went in.
+//! Decompresses a response piece by piece. The output of one call is bounded for any input.
 
 use std::io::{self, Write};
 
 use flate2::write::MultiGzDecoder;
 use hyper::body::{Buf, Bytes};
 
-/// One body. What has gone in is taken out before more goes in.
+/// Decompresses one body. The caller takes all output before it puts in more.
 pub(super) struct Gunzip {
     decoder: MultiGzDecoder<Vec<u8>>,
-    rest: Bytes,
+    input: Bytes,
 }
 
 impl Default for Gunzip {
     fn default() -> Self {
-        Self { decoder: MultiGzDecoder::new(Vec::new()), rest: Bytes::new() }
+        Self { decoder: MultiGzDecoder::new(Vec::new()), input: Bytes::new() }
     }
 }
 
 impl Gunzip {
     pub(super) fn put(&mut self, data: Bytes) {
-        self.rest = data;
+        self.input = data;
     }
 
-    /// The next bytes; none when all that went in has come out.
+    /// Returns the next bytes, or `None` when all input is decompressed.
     pub(super) fn take(&mut self) -> io::Result<Option<Bytes>> {
-        while !self.rest.is_empty() {
-            let taken = self.decoder.write(&self.rest)?;
-            self.rest.advance(taken);
-            if self.rest.is_empty() {
+        while !self.input.is_empty() {
+            let taken = self.decoder.write(&self.input)?;
+            self.input.advance(taken);
+            if self.input.is_empty() {
                 self.decoder.flush()?;
             }
             if !self.decoder.get_ref().is_empty() {
@@ -37,7 +37,7 @@ impl Gunzip {
         Ok(None)
     }
 
-    /// Whether the body may end here: its sums are right.
+    /// Checks that the body may end here: its checksums match.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.decoder.try_finish()
     }
@@ -76,7 +76,7 @@ mod tests {
             parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..4000), 1..4),
             size in 1_usize..5000,
         ) {
-            // Each event of a watch is packed by itself.
+            // Each event of a watch is compressed by itself.
             let packed: Vec<u8> = parts.iter().flat_map(|part| pack(part)).collect();
             prop_assert_eq!(unpack(&packed, size).unwrap().0, parts.concat());
         }

@@ -1,5 +1,5 @@
-//! Which headers pass, in either direction. Only those that are known to be needed do: nothing that would let a
-//! caller speak for someone else goes on, and nothing about a connection crosses to another one.
+//! Decides which headers pass in each direction. Only known request headers do, so that no client can
+//! impersonate another user. No header about a connection crosses to another connection.
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
@@ -8,8 +8,8 @@ use http::header::{
 
 use crate::filter::wire::Format;
 
-const ONWARD: [HeaderName; 5] = [ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT];
-const OF_A_CONNECTION: [HeaderName; 6] = [
+const FORWARDED: [HeaderName; 5] = [ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT];
+const CONNECTION_HEADERS: [HeaderName; 6] = [
     CONNECTION,
     TRANSFER_ENCODING,
     UPGRADE,
@@ -19,44 +19,44 @@ const OF_A_CONNECTION: [HeaderName; 6] = [
 ];
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
-/// What the agent has to do with an answer.
+/// How the agent handles the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Treatment {
-    /// Pass it on in any encoding.
+pub(super) enum BodyHandling {
+    /// Forwards it in any encoding.
     Pass,
-    /// Follow how far kube-proxy has come, in any format.
+    /// Follows how much kube-proxy has received, in any format.
     Follow,
-    /// Change a list, in this format.
+    /// Rewrites a list in this format.
     RewriteList(Format),
-    /// Change a watch, in this format.
+    /// Rewrites a watch in this format.
     RewriteWatch(Format),
 }
 
-/// How an answer that is read on its way is written.
+/// The encoding of a response that the agent can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct Encoding {
     pub(super) format: Format,
     pub(super) compressed: bool,
 }
 
-/// The headers of the request to the API server.
-pub(super) fn onward(asked: &HeaderMap, treatment: Treatment) -> HeaderMap {
+/// Returns the headers of the request to the API server.
+pub(super) fn upstream_headers(received: &HeaderMap, handling: BodyHandling) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    for name in ONWARD {
-        for value in asked.get_all(&name) {
+    for name in FORWARDED {
+        for value in received.get_all(&name) {
             headers.append(name.clone(), value.clone());
         }
     }
-    match treatment {
-        Treatment::Pass => {}
-        // Events are compressed one by one, which gains little and costs each of them time.
-        Treatment::Follow => drop(headers.remove(ACCEPT_ENCODING)),
-        Treatment::RewriteWatch(format) => {
+    match handling {
+        BodyHandling::Pass => {}
+        // Compression of single events saves little and delays each of them.
+        BodyHandling::Follow => drop(headers.remove(ACCEPT_ENCODING)),
+        BodyHandling::RewriteWatch(format) => {
             headers.remove(ACCEPT_ENCODING);
             headers.insert(ACCEPT, HeaderValue::from_static(format.media_type()));
         }
-        // A list shrinks to a tenth; the way to the API server may be long, the one to kube-proxy is not.
-        Treatment::RewriteList(format) => {
+        // Compression shrinks a list to a tenth. The API server may be far; kube-proxy is local.
+        BodyHandling::RewriteList(format) => {
             headers.insert(ACCEPT_ENCODING, GZIP);
             headers.insert(ACCEPT, HeaderValue::from_static(format.media_type()));
         }
@@ -64,30 +64,31 @@ pub(super) fn onward(asked: &HeaderMap, treatment: Treatment) -> HeaderMap {
     headers
 }
 
-/// Leaves only what is the answer's own.
-pub(super) fn back(headers: &mut HeaderMap) {
-    for name in OF_A_CONNECTION {
+/// Removes the headers that describe the connection to the API server.
+pub(super) fn remove_connection_headers(headers: &mut HeaderMap) {
+    for name in CONNECTION_HEADERS {
         headers.remove(name);
     }
 }
 
-/// Leaves nothing that is no longer true of an answer that is unpacked and changed on its way.
-pub(super) fn changed(headers: &mut HeaderMap) {
+/// Removes the headers that are wrong for a body that the agent decompresses and rewrites.
+pub(super) fn remove_body_headers(headers: &mut HeaderMap) {
     headers.remove(CONTENT_ENCODING);
     headers.remove(CONTENT_LENGTH);
 }
 
-/// How the answer is written, if it can be read on its way.
-pub(super) fn written(headers: &HeaderMap) -> Option<Written> {
+/// Returns the encoding of a response, if the agent can read it.
+pub(super) fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     let compressed = match headers.get(CONTENT_ENCODING) {
         None => false,
         Some(encoding) if encoding == "identity" => false,
         Some(encoding) if encoding == GZIP => true,
         Some(_) => return None,
     };
-    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?.split(';').next()?.trim();
-    let format = [Format::Protobuf, Format::Json].into_iter().find(|format| format.media_type() == kind)?;
-    Some(Written { format, compressed })
+    let media_type = headers.get(CONTENT_TYPE)?.to_str().ok()?.split(';').next()?.trim();
+    let format =
+        [Format::Protobuf, Format::Json].into_iter().find(|format| format.media_type() == media_type)?;
+    Some(Encoding { format, compressed })
 }
 
 #[cfg(test)]
@@ -114,21 +115,21 @@ mod tests {
         ]);
         let expected =
             headers(&[("authorization", "Bearer kube-proxy"), ("user-agent", "kube-proxy/v1.37.0")]);
-        assert_eq!(onward(&asked, Treatment::Pass), expected);
+        assert_eq!(upstream_headers(&asked, BodyHandling::Pass), expected);
     }
 
     #[test]
     fn what_has_to_be_changed_is_asked_for_so_that_it_can_be() {
         let asked = headers(&[("accept", "application/json, */*"), ("accept-encoding", "br")]);
         let protobuf = ("accept", "application/vnd.kubernetes.protobuf");
-        for (treatment, expected) in [
-            (Treatment::Pass, &[("accept", "application/json, */*"), ("accept-encoding", "br")][..]),
-            (Treatment::Follow, &[("accept", "application/json, */*")]),
-            (Treatment::RewriteWatch(Format::Protobuf), &[protobuf]),
-            (Treatment::RewriteWatch(Format::Json), &[("accept", "application/json")]),
-            (Treatment::RewriteList(Format::Protobuf), &[protobuf, ("accept-encoding", "gzip")]),
+        for (handling, expected) in [
+            (BodyHandling::Pass, &[("accept", "application/json, */*"), ("accept-encoding", "br")][..]),
+            (BodyHandling::Follow, &[("accept", "application/json, */*")]),
+            (BodyHandling::RewriteWatch(Format::Protobuf), &[protobuf]),
+            (BodyHandling::RewriteWatch(Format::Json), &[("accept", "application/json")]),
+            (BodyHandling::RewriteList(Format::Protobuf), &[protobuf, ("accept-encoding", "gzip")]),
         ] {
-            assert_eq!(onward(&asked, treatment), headers(expected), "{treatment:?}");
+            assert_eq!(upstream_headers(&asked, handling), headers(expected), "{handling:?}");
         }
     }
 
@@ -145,8 +146,8 @@ mod tests {
             (&[("content-type", "application/cbor")], None),
             (&[], None),
         ] {
-            let expected = expected.map(|(format, compressed)| Written { format, compressed });
-            assert_eq!(written(&headers(list)), expected, "{list:?}");
+            let expected = expected.map(|(format, compressed)| Encoding { format, compressed });
+            assert_eq!(encoding(&headers(list)), expected, "{list:?}");
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Answers of the agent's own, in the form in which the API server gives its: clients know what to make of them.
+//! Answers of the agent itself. They are Status objects, as the API server's errors are, so that
+//! clients can interpret them.
 
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use serde_json::json;
 
-use super::response_body::ReplyBody;
+use super::response_body::ResponseBody;
 
-pub(super) fn reply(code: StatusCode, message: &str) -> Response<ReplyBody> {
+pub(super) fn reply(code: StatusCode, message: &str) -> Response<ResponseBody> {
     let reason = match code {
         StatusCode::FORBIDDEN => "Forbidden",
         StatusCode::GONE => "Expired",
@@ -26,7 +27,7 @@ pub(super) fn reply(code: StatusCode, message: &str) -> Response<ReplyBody> {
         "reason": reason,
         "code": code.as_u16(),
     });
-    let mut reply = Response::new(ReplyBody::own(status.to_string()));
+    let mut reply = Response::new(ResponseBody::agent(status.to_string()));
     *reply.status_mut() = code;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if code.is_server_error() || code == StatusCode::TOO_MANY_REQUESTS {

@@ -17,10 +17,10 @@ fn narrowing(objects: &[(&str, &str)]) -> Narrowing {
 fn ask(method: &str, path_and_query: &str, narrowing: &Narrowing) -> Result<Forward, Refusal> {
     let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
     let method = method.parse().unwrap();
-    decide(Asked { method: &method, path, query, accept: ACCEPT, has_body: false }, "work-1", narrowing)
+    decide(RequestHead { method: &method, path, query, accept: ACCEPT, has_body: false }, "work-1", narrowing)
 }
 
-fn services(query: &str, narrowing: &Narrowing) -> Services {
+fn services(query: &str, narrowing: &Narrowing) -> ServicesRequest {
     match ask("GET", &format!("/api/v1/services?{query}"), narrowing) {
         Ok(Forward::Services(services)) => services,
         other => panic!("{other:?}"),
@@ -79,7 +79,7 @@ fn everything_else_is_refused() {
         let refused = ask(method, path, &nothing);
         assert!(refused.is_err(), "{method} {path}: {refused:?}");
     }
-    let body = Asked { method: &Method::GET, path: "/version", query: "", accept: "", has_body: true };
+    let body = RequestHead { method: &Method::GET, path: "/version", query: "", accept: "", has_body: true };
     assert_eq!(decide(body, "work-1", &nothing), Err(Refusal::Body));
 }
 
@@ -106,19 +106,19 @@ fn hidden_services_are_left_out_by_the_api_server_itself() {
 fn a_resumed_watch_is_told_from_one_that_starts_anew() {
     let nothing = narrowing(&[]);
     for (query, read) in [
-        ("limit=500&resourceVersion=0", Read::List),
-        ("watch=false&resourceVersion=12", Read::List),
-        ("limit=500&continue=abc", Read::NextPage),
-        ("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", Read::WatchFromStart),
-        ("watch=1&resourceVersion=0", Read::WatchFromStart),
-        ("watch=true", Read::WatchFromStart),
-        // As the API server reads it: all but these two values are true.
-        ("watch", Read::WatchFromStart),
-        ("watch=yes&resourceVersion=12", Read::WatchFromVersion),
-        ("watch=False&resourceVersion=12", Read::List),
-        ("watch=0", Read::List),
-        ("watch=true&resourceVersion=12&sendInitialEvents=0", Read::WatchFromVersion),
-        ("watch=true&resourceVersion=12&allowWatchBookmarks=true", Read::WatchFromVersion),
+        ("limit=500&resourceVersion=0", ServiceRead::List),
+        ("watch=false&resourceVersion=12", ServiceRead::List),
+        ("limit=500&continue=abc", ServiceRead::NextPage),
+        ("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", ServiceRead::WatchFromStart),
+        ("watch=1&resourceVersion=0", ServiceRead::WatchFromStart),
+        ("watch=true", ServiceRead::WatchFromStart),
+        // As the API server parses it: every value but two is true.
+        ("watch", ServiceRead::WatchFromStart),
+        ("watch=yes&resourceVersion=12", ServiceRead::WatchFromVersion),
+        ("watch=False&resourceVersion=12", ServiceRead::List),
+        ("watch=0", ServiceRead::List),
+        ("watch=true&resourceVersion=12&sendInitialEvents=0", ServiceRead::WatchFromVersion),
+        ("watch=true&resourceVersion=12&allowWatchBookmarks=true", ServiceRead::WatchFromVersion),
     ] {
         assert_eq!(services(query, &nothing).read, read, "{query}");
     }
@@ -128,7 +128,7 @@ fn a_resumed_watch_is_told_from_one_that_starts_anew() {
 fn addresses_are_hidden_in_a_format_that_the_caller_takes_and_else_nothing_is_shown() {
     let clusters = narrowing(&[("one", "ClusterOnly")]);
     let rewrite = |accept: &str, narrowing: &Narrowing| {
-        let asked = Asked { method: &Method::GET, path: SERVICES, query: "", accept, has_body: false };
+        let asked = RequestHead { method: &Method::GET, path: SERVICES, query: "", accept, has_body: false };
         match decide(asked, "work-1", narrowing) {
             Ok(Forward::Services(services)) => Ok(services.rewrite),
             Ok(other) => panic!("{other:?}"),

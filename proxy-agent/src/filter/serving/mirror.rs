@@ -1,4 +1,4 @@
-//! The directory that kube-proxy sees in the place of its own.
+//! Fills the directory that kube-proxy sees in place of its own.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -9,32 +9,32 @@ use kube::config::{AuthInfo, Kubeconfig, NamedAuthInfo};
 use super::identity::Identity;
 use super::{ServingError, read, write};
 
-/// How much of the agent's directory kube-proxy sees.
+/// Which files kube-proxy sees from the agent's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mirrored {
-    /// All of it, in the place of its own directory.
-    All,
-    /// The kubeconfig, on top of its own.
+pub(crate) enum MirrorScope {
+    /// All files, in place of its own directory.
+    AllFiles,
+    /// The kubeconfig, on top of its own directory.
     Kubeconfig,
 }
 
-/// Fills the directory: every file that kube-proxy would not see otherwise as it is in the original, and a kubeconfig with another
-/// server, name and authority, and a client
-/// certificate for the way to the agent. The token stays as it was; client-go sends both. Files that are as they should be are not
-/// touched: kube-proxy ends when its configuration is written anew.
+/// Writes a kubeconfig with the agent's address, server name and CA, and with a client certificate
+/// for the agent. The token stays; client-go sends both. Also copies the files that kube-proxy would
+/// not see otherwise. Leaves an unchanged file untouched, because kube-proxy exits when its
+/// configuration file is written.
 pub(crate) fn mirror(
     kubeconfig: &Path,
     address: SocketAddr,
     identity: &Identity,
     directory: &Path,
-    mirrored: Mirrored,
+    scope: MirrorScope,
 ) -> Result<(), ServingError> {
     let mut config = Kubeconfig::read_from(kubeconfig)
         .map_err(|source| ServingError::Original { path: kubeconfig.to_owned(), source: Box::new(source) })?;
     for cluster in config.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
         cluster.server = Some(format!("https://{address}"));
         cluster.certificate_authority = None;
-        cluster.certificate_authority_data = Some(base64(&identity.authority)?);
+        cluster.certificate_authority_data = Some(base64(&identity.ca)?);
         cluster.tls_server_name = Some(identity.name.clone());
     }
     let (certificate, key) = (base64(&identity.client.certificate)?, base64(&identity.client.key)?);
@@ -44,20 +44,20 @@ pub(crate) fn mirror(
     user.client_key = None;
     user.client_key_data = Some(key.into());
 
-    if mirrored == Mirrored::All {
-        copy_others(kubeconfig, directory)?;
+    if scope == MirrorScope::AllFiles {
+        copy_other_files(kubeconfig, directory)?;
     }
     let name = kubeconfig.file_name().unwrap_or_default();
     update(&directory.join(name), &format!("{:#}\n", serde_json::to_value(&config)?))
 }
 
-fn copy_others(kubeconfig: &Path, directory: &Path) -> Result<(), ServingError> {
+fn copy_other_files(kubeconfig: &Path, directory: &Path) -> Result<(), ServingError> {
     let name = kubeconfig.file_name().unwrap_or_default();
     let parent = kubeconfig.parent().unwrap_or(kubeconfig);
     let fail = |source| ServingError::Read { path: parent.to_owned(), source };
     for entry in fs::read_dir(parent).map_err(fail)? {
         let entry = entry.map_err(fail)?;
-        // What begins with two dots is how a ConfigMap is laid out, not what it holds.
+        // The kubelet lays out a ConfigMap with entries that begin with two dots.
         let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         if !hidden && entry.file_name() != name && entry.path().is_file() {
             update(&directory.join(entry.file_name()), &read(&entry.path())?)?;
@@ -66,7 +66,7 @@ fn copy_others(kubeconfig: &Path, directory: &Path) -> Result<(), ServingError> 
     Ok(())
 }
 
-/// The user of the current context; one is added where the context names none that is there.
+/// Returns the user of the current context, and adds one if it does not exist.
 fn current_user(config: &mut Kubeconfig) -> &mut AuthInfo {
     const ADDED: &str = "kube-proxy";
     let current = config.current_context.clone();
@@ -85,7 +85,7 @@ fn current_user(config: &mut Kubeconfig) -> &mut AuthInfo {
     config.auth_infos[place].auth_info.get_or_insert_default()
 }
 
-/// The encoding that kubeconfigs use, by the type that Kubernetes' own objects use for it.
+/// Encodes a text as kubeconfigs do, with the type that Kubernetes objects use for it.
 fn base64(text: &str) -> Result<String, serde_json::Error> {
     serde_json::from_value(serde_json::to_value(k8s_openapi::ByteString(text.as_bytes().to_vec()))?)
 }

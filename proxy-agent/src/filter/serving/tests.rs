@@ -41,12 +41,12 @@ impl Directories {
     }
 
     fn mirror(&self) {
-        self.mirror_as(Mirrored::All);
+        self.mirror_as(MirrorScope::AllFiles);
     }
 
-    fn mirror_as(&self, mirrored: Mirrored) {
+    fn mirror_as(&self, scope: MirrorScope) {
         let kubeconfig = self.original.path().join("kubeconfig.conf");
-        mirror(&kubeconfig, ADDRESS, &self.identity, self.serving.path(), mirrored).unwrap();
+        mirror(&kubeconfig, ADDRESS, &self.identity, self.serving.path(), scope).unwrap();
     }
 
     fn mirrored(&self) -> Kubeconfig {
@@ -127,15 +127,18 @@ fn nobody_but_the_owner_reads_the_keys() {
     }
 }
 
-/// Whether a caller with these certificates gets through the handshake, and reads what the agent says then.
-async fn is_let_in(identity: &Identity, certificate: Option<&super::identity::Pair>) -> Result<(), String> {
+/// Connects with this client certificate and reads the agent's answer.
+async fn is_let_in(
+    identity: &Identity,
+    certificate: Option<&super::identity::CertificateAndKey>,
+) -> Result<(), String> {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{PrivateKeyDer, ServerName};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    let chain = |pem: &str| crate::node::upstream::certificates(pem.as_bytes()).unwrap();
+    let chain = |pem: &str| crate::node::upstream::parse_certificates(pem.as_bytes()).unwrap();
     let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(chain(&identity.authority));
+    roots.add_parsable_certificates(chain(&identity.ca));
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -181,7 +184,7 @@ async fn the_agent_lets_in_who_has_the_certificate_that_it_made_for_kube_proxy()
 fn of_a_directory_that_kube_proxy_keeps_only_the_kubeconfig_is_taken() {
     let directories = Directories::with_user("- {name: kube-proxy, user: {tokenFile: /token}}");
     fs::write(directories.original.path().join("a-key-of-the-node"), "secret").unwrap();
-    directories.mirror_as(Mirrored::Kubeconfig);
+    directories.mirror_as(MirrorScope::Kubeconfig);
     let serving = directories.serving.path();
     assert!(Kubeconfig::read_from(serving.join("kubeconfig.conf")).is_ok());
     assert!(!serving.join("a-key-of-the-node").exists());

@@ -1,7 +1,8 @@
-//! The same in JSON. A watch is one event after the other, a list one document whose `items` are taken one by one; one of them at a
-//! time is held, with a bound, and passed on when it is whole. What is between them passes as it is.
+//! Narrows JSON. A watch is a sequence of events; a list is one document, read item by item. The
+//! stream buffers one event or item at a time, up to a limit, and forwards it when it is complete.
+//! The bytes in between pass unchanged.
 //!
-//! Of a narrowed object the members that hold addresses are left out; every other member keeps the bytes it came with.
+//! A narrowed object loses the members with addresses. Every other member keeps its bytes.
 
 mod members;
 mod value;
@@ -11,103 +12,110 @@ use std::sync::Arc;
 
 use isp_api::view::{Narrowing, View};
 
-use self::members::{Members, parse, prune};
-use self::value::Value;
-use super::{Body, Broken, INITIAL_EVENTS_END, Seen};
+use self::members::{RawMembers, parse, write_without};
+use self::value::ValueScanner;
+use super::{BodyKind, INITIAL_EVENTS_END, StreamSummary, WireError};
 
 #[cfg(test)]
 mod tests;
 
-/// More than the API server can store of one object.
+/// The limit for one object. The API server cannot store larger ones.
 pub(super) const LARGEST_OBJECT: usize = 8 << 20;
-/// A buffer that had to grow beyond this for one object is not kept for the next.
+/// The agent does not keep a buffer that is larger than this for the next object.
 const ORDINARY_OBJECT: usize = 64 << 10;
 
-/// Where the addresses of a Service are.
+/// The paths of the addresses of a Service.
 const ADDRESSES: [&[&str]; 2] = [&["spec", "externalIPs"], &["status", "loadBalancer", "ingress"]];
 const ADDRESSES_IN_EVENT: [&[&str]; 2] =
     [&["object", "spec", "externalIPs"], &["object", "status", "loadBalancer", "ingress"]];
 
-/// Goes through one response body.
+/// Reads one response body.
 #[derive(Debug)]
-pub(super) struct Objects {
+pub(super) struct JsonStream {
     narrowing: Arc<Narrowing>,
     rewrite: bool,
-    place: Place,
-    /// The value that is being held, and its bytes so far.
-    value: Option<Value>,
-    held: Vec<u8>,
-    seen: Seen,
+    expected: Expected,
+    /// The incomplete value, and its bytes so far.
+    value: Option<ValueScanner>,
+    buffer: Vec<u8>,
+    summary: StreamSummary,
 }
 
-/// What comes next, apart from white space.
+/// The expected next token, apart from white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Expected {
     /// An event of a watch.
     Event,
     /// The brace that begins a list.
     List,
-    /// The name of a list's first member, or the end of the list.
+    /// The name of the first member of a list, or the end of the list.
     FirstMember,
     Member,
-    Colon(Member),
-    Content(Member),
+    Colon(ListMember),
+    Content(ListMember),
     /// A comma and another member, or the end of the list.
     AfterMember,
     FirstItem,
     Item,
     AfterItem,
-    /// Nothing.
+    /// No more tokens.
     End,
 }
 
 /// The members of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Member {
+enum ListMember {
     Kind,
-    /// `apiVersion` and `metadata`; there is no Service in them.
+    /// `apiVersion` and `metadata`, which contain no Service.
     Other,
     Items,
 }
 
-impl Objects {
-    pub(super) fn new(body: Body, narrowing: Arc<Narrowing>, rewrite: bool) -> Self {
-        let place = match body {
-            Body::List => Place::List,
-            Body::Watch => Place::Event,
+impl JsonStream {
+    pub(super) fn new(kind: BodyKind, narrowing: Arc<Narrowing>, rewrite: bool) -> Self {
+        let expected = match kind {
+            BodyKind::List => Expected::List,
+            BodyKind::Watch => Expected::Event,
         };
-        Self { narrowing, rewrite, place, value: None, held: Vec::new(), seen: Seen::default() }
+        Self {
+            narrowing,
+            rewrite,
+            expected,
+            value: None,
+            buffer: Vec::new(),
+            summary: StreamSummary::default(),
+        }
     }
 
-    pub(super) fn seen(&self) -> Seen {
-        self.seen
+    pub(super) fn summary(&self) -> StreamSummary {
+        self.summary
     }
 
-    pub(super) fn is_whole(&self) -> bool {
-        self.value.is_none() && matches!(self.place, Place::Event | Place::End)
+    pub(super) fn is_complete(&self) -> bool {
+        self.value.is_none() && matches!(self.expected, Expected::Event | Expected::End)
     }
 
-    /// Takes the next bytes and adds to `out` what may be passed on.
-    pub(super) fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
+    /// Takes the next bytes and appends the bytes to forward to `out`.
+    pub(super) fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
         let mut rest = chunk;
         while let Some(byte) = rest.first() {
             if let Some(value) = &mut self.value {
                 let (taken, ended) = value.take(rest);
-                if self.held.len() + taken > LARGEST_OBJECT {
-                    return Err(Broken::Large);
+                if self.buffer.len() + taken > LARGEST_OBJECT {
+                    return Err(WireError::Large);
                 }
-                self.held.extend_from_slice(&rest[..taken]);
+                self.buffer.extend_from_slice(&rest[..taken]);
                 rest = &rest[taken..];
                 if ended {
-                    self.pass(out)?;
+                    self.forward_value(out)?;
                 }
             } else if byte.is_ascii_whitespace() {
                 out.push(*byte);
                 rest = &rest[1..];
             } else if self.begins_value(*byte) {
-                self.value = Some(Value::default());
+                self.value = Some(ValueScanner::default());
             } else {
-                self.place = self.after(*byte)?;
+                self.expected = self.after(*byte)?;
                 out.push(*byte);
                 rest = &rest[1..];
             }
@@ -116,124 +124,125 @@ impl Objects {
     }
 
     fn begins_value(&self, byte: u8) -> bool {
-        match self.place {
-            Place::Event | Place::FirstItem | Place::Item => byte == b'{',
-            Place::FirstMember | Place::Member => byte == b'"',
-            Place::Content(Member::Items) => byte != b'[',
-            Place::Content(_) => true,
+        match self.expected {
+            Expected::Event | Expected::FirstItem | Expected::Item => byte == b'{',
+            Expected::FirstMember | Expected::Member => byte == b'"',
+            Expected::Content(ListMember::Items) => byte != b'[',
+            Expected::Content(_) => true,
             _ => false,
         }
     }
 
-    /// The place after a byte that is no value's.
-    fn after(&self, byte: u8) -> Result<Place, Broken> {
-        Ok(match (self.place, byte) {
-            (Place::List, b'{') => Place::FirstMember,
-            (Place::Colon(member), b':') => Place::Content(member),
-            (Place::AfterMember, b',') => Place::Member,
-            (Place::FirstMember | Place::AfterMember, b'}') => Place::End,
-            (Place::Content(Member::Items), b'[') => Place::FirstItem,
-            (Place::AfterItem, b',') => Place::Item,
-            (Place::FirstItem | Place::AfterItem, b']') => Place::AfterMember,
-            _ => return Err(Broken::Syntax),
+    /// Returns the expected token after a byte that is not part of a value.
+    fn after(&self, byte: u8) -> Result<Expected, WireError> {
+        Ok(match (self.expected, byte) {
+            (Expected::List, b'{') => Expected::FirstMember,
+            (Expected::Colon(member), b':') => Expected::Content(member),
+            (Expected::AfterMember, b',') => Expected::Member,
+            (Expected::FirstMember | Expected::AfterMember, b'}') => Expected::End,
+            (Expected::Content(ListMember::Items), b'[') => Expected::FirstItem,
+            (Expected::AfterItem, b',') => Expected::Item,
+            (Expected::FirstItem | Expected::AfterItem, b']') => Expected::AfterMember,
+            _ => return Err(WireError::Syntax),
         })
     }
 
-    /// Passes on the value that is held, which is whole now.
-    fn pass(&mut self, out: &mut Vec<u8>) -> Result<(), Broken> {
+    /// Forwards the buffered value, which is complete.
+    fn forward_value(&mut self, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.value = None;
-        let held = std::mem::take(&mut self.held);
-        self.place = match self.place {
-            Place::FirstMember | Place::Member => {
-                out.extend_from_slice(&held);
-                Place::Colon(member(&held)?)
+        let raw = std::mem::take(&mut self.buffer);
+        self.expected = match self.expected {
+            Expected::FirstMember | Expected::Member => {
+                out.extend_from_slice(&raw);
+                Expected::Colon(member(&raw)?)
             }
-            Place::Content(member) => {
-                content(member, &held)?;
-                out.extend_from_slice(&held);
-                Place::AfterMember
+            Expected::Content(member) => {
+                check_content(member, &raw)?;
+                out.extend_from_slice(&raw);
+                Expected::AfterMember
             }
-            Place::FirstItem | Place::Item => {
-                self.service(&parse(&held)?, &held, &ADDRESSES, out)?;
-                Place::AfterItem
+            Expected::FirstItem | Expected::Item => {
+                self.service(&parse(&raw)?, &raw, &ADDRESSES, out)?;
+                Expected::AfterItem
             }
             _ => {
-                self.event(&held, out)?;
-                Place::Event
+                self.event(&raw, out)?;
+                Expected::Event
             }
         };
-        if held.capacity() <= ORDINARY_OBJECT {
-            self.held = held;
-            self.held.clear();
+        if raw.capacity() <= ORDINARY_OBJECT {
+            self.buffer = raw;
+            self.buffer.clear();
         }
         Ok(())
     }
 
-    fn event(&mut self, held: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
-        let event: Members<'_> = parse(held)?;
-        let kind: String = parse(event.get("type").ok_or(Broken::Event)?)?;
-        let object: Members<'_> = parse(event.get("object").ok_or(Broken::Event)?)?;
+    fn event(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
+        let event: RawMembers<'_> = parse(raw)?;
+        let event_type: String = parse(event.get("type").ok_or(WireError::Event)?)?;
+        let object: RawMembers<'_> = parse(event.get("object").ok_or(WireError::Event)?)?;
         let is = |wanted: &str| object.get("kind").is_some_and(|kind| parse(kind) == Ok(wanted));
-        match kind.as_str() {
-            "ERROR" if is("Status") => out.extend_from_slice(held),
+        match event_type.as_str() {
+            "ERROR" if is("Status") => out.extend_from_slice(raw),
             "BOOKMARK" if is("Service") => {
-                self.seen.initial_events_end |=
-                    texts(&object, "annotations")?.get(INITIAL_EVENTS_END).is_some_and(|ends| ends == "true");
-                out.extend_from_slice(held);
+                self.summary.initial_events_end |= metadata_map(&object, "annotations")?
+                    .get(INITIAL_EVENTS_END)
+                    .is_some_and(|ends| ends == "true");
+                out.extend_from_slice(raw);
             }
             "ADDED" | "MODIFIED" | "DELETED" if is("Service") => {
-                self.service(&object, held, &ADDRESSES_IN_EVENT, out)?;
+                self.service(&object, raw, &ADDRESSES_IN_EVENT, out)?;
             }
-            "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR" => return Err(Broken::Kind),
-            _ => return Err(Broken::Event),
+            "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR" => return Err(WireError::Kind),
+            _ => return Err(WireError::Event),
         }
         Ok(())
     }
 
-    /// One Service, in a value that holds it and has its addresses in these places.
+    /// Forwards the value `raw`, which contains one Service with its addresses at these paths.
     fn service(
         &mut self,
-        service: &Members<'_>,
-        held: &[u8],
+        service: &RawMembers<'_>,
+        raw: &[u8],
         addresses: &[&[&str]],
         out: &mut Vec<u8>,
-    ) -> Result<(), Broken> {
-        let narrowed = self.narrowing.of(&texts(service, "labels")?) > View::Full;
-        self.seen.services += 1;
-        self.seen.narrowed += u64::from(narrowed);
+    ) -> Result<(), WireError> {
+        let narrowed = self.narrowing.of(&metadata_map(service, "labels")?) > View::Full;
+        self.summary.services += 1;
+        self.summary.narrowed += u64::from(narrowed);
         if narrowed && self.rewrite {
-            prune(held, addresses, out)
+            write_without(raw, addresses, out)
         } else {
-            out.extend_from_slice(held);
+            out.extend_from_slice(raw);
             Ok(())
         }
     }
 }
 
-fn member(name: &[u8]) -> Result<Member, Broken> {
+fn member(name: &[u8]) -> Result<ListMember, WireError> {
     match parse::<String>(name)?.as_str() {
-        "kind" => Ok(Member::Kind),
-        "apiVersion" | "metadata" => Ok(Member::Other),
-        "items" => Ok(Member::Items),
-        _ => Err(Broken::Syntax),
+        "kind" => Ok(ListMember::Kind),
+        "apiVersion" | "metadata" => Ok(ListMember::Other),
+        "items" => Ok(ListMember::Items),
+        _ => Err(WireError::Syntax),
     }
 }
 
-/// What a member of a list may hold, apart from items.
-fn content(member: Member, held: &[u8]) -> Result<(), Broken> {
+/// Checks the value of a member of a list, other than an array of items.
+fn check_content(member: ListMember, raw: &[u8]) -> Result<(), WireError> {
     match member {
-        Member::Kind if parse(held) == Ok("ServiceList") => Ok(()),
-        Member::Kind => Err(Broken::Kind),
-        Member::Other => parse::<&serde_json::value::RawValue>(held).map(drop),
-        // An empty list of Go's may be written so.
-        Member::Items => parse::<()>(held),
+        ListMember::Kind if parse(raw) == Ok("ServiceList") => Ok(()),
+        ListMember::Kind => Err(WireError::Kind),
+        ListMember::Other => parse::<&serde_json::value::RawValue>(raw).map(drop),
+        // Go may encode an empty list as null.
+        ListMember::Items => parse::<()>(raw),
     }
 }
 
-/// A map of texts in an object's metadata.
-fn texts(object: &Members<'_>, name: &str) -> Result<BTreeMap<String, String>, Broken> {
+/// Returns a map of strings in an object's metadata.
+fn metadata_map(object: &RawMembers<'_>, name: &str) -> Result<BTreeMap<String, String>, WireError> {
     let Some(metadata) = object.get("metadata") else { return Ok(BTreeMap::new()) };
-    let metadata: Members<'_> = parse(metadata)?;
+    let metadata: RawMembers<'_> = parse(metadata)?;
     let map: Option<Option<BTreeMap<String, String>>> = metadata.get(name).map(parse).transpose()?;
     Ok(map.flatten().unwrap_or_default())
 }

@@ -1,4 +1,5 @@
-//! The node's IngressSourceNode as the API server has it: followed, so that somebody's change or deletion is noticed.
+//! Watches this node's IngressSourceNode, so that the agent notices when somebody changes or
+//! deletes it.
 
 use futures_util::StreamExt;
 use isp_api::IngressSourceNode;
@@ -9,25 +10,26 @@ use kube::{Api, Client};
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// What is known of the object.
+/// The status of the IngressSourceNode as the API server has it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) enum Observed {
-    /// It has not been read, or cannot be.
+pub(crate) enum ObservedStatus {
+    /// The agent has not read the object, or cannot.
     #[default]
     Unknown,
+    /// There is no such object.
     Gone,
-    /// Its status; null while it has none.
+    /// The status; null if the object has none.
     Present(Value),
 }
 
-impl Observed {
-    /// Whether something is missing of what was written. What others have added is theirs.
+impl ObservedStatus {
+    /// Says whether a part of the written status is missing. Additions of others do not count.
     pub(super) fn differs_from(&self, written: &IngressSourceNodeStatus) -> bool {
         match self {
             Self::Unknown => false,
             Self::Gone => true,
             Self::Present(status) => {
-                // As it is sent: times have fewer digits there than here.
+                // Compares the serialized form, because times have fewer digits there.
                 let written = serde_json::to_value(written).unwrap_or_default();
                 !covers(status, &written)
             }
@@ -35,43 +37,46 @@ impl Observed {
     }
 }
 
-/// Whether all that was written is there. Lists are maps to the API server, so that entries may have another order.
-fn covers(there: &Value, written: &Value) -> bool {
-    match (there, written) {
-        (Value::Object(there), Value::Object(written)) => {
-            written.iter().all(|(name, written)| there.get(name).is_some_and(|there| covers(there, written)))
+/// Says whether `observed` contains everything of `written`. The API server treats the lists as
+/// maps, so their entries may have another order.
+fn covers(observed: &Value, written: &Value) -> bool {
+    match (observed, written) {
+        (Value::Object(observed), Value::Object(written)) => written
+            .iter()
+            .all(|(name, written)| observed.get(name).is_some_and(|observed| covers(observed, written))),
+        (Value::Array(observed), Value::Array(written)) => {
+            written.iter().all(|written| observed.iter().any(|observed| covers(observed, written)))
         }
-        (Value::Array(there), Value::Array(written)) => {
-            written.iter().all(|written| there.iter().any(|there| covers(there, written)))
-        }
-        (there, written) => there == written,
+        (observed, written) => observed == written,
     }
 }
 
-/// As long as an API server lets a watch last: there is one on every node, and a way that is dead is noticed by the connection's own pings.
+/// The longest watch that an API server allows. Every node has this watch, so it is renewed
+/// rarely; pings on the connection detect a dead peer.
 const WATCH_SECONDS: u32 = 290;
 
-/// Follows the object, for ever. While its kind is not there, the watch is tried again with pauses that grow, and says so once a minute.
-pub(crate) async fn follow(client: Client, node: String, observed: watch::Sender<Observed>) {
+/// Watches the object. Does not return. While the CRD is missing, the watch retries with growing
+/// pauses and logs once a minute.
+pub(crate) async fn follow(client: Client, node: String, observed: watch::Sender<ObservedStatus>) {
     let nodes: Api<IngressSourceNode> = Api::all(client);
     let mut events = Box::pin(events(nodes, named(&node).timeout(WATCH_SECONDS)));
-    let mut coming = Observed::Gone;
+    let mut listing = ObservedStatus::Gone;
     while let Some(event) = events.next().await {
         let present = |object: IngressSourceNode| {
-            Observed::Present(serde_json::to_value(object.status).unwrap_or_default())
+            ObservedStatus::Present(serde_json::to_value(object.status).unwrap_or_default())
         };
         let now = match event {
             Event::Init => {
-                coming = Observed::Gone;
+                listing = ObservedStatus::Gone;
                 continue;
             }
             Event::InitApply(object) => {
-                coming = present(object);
+                listing = present(object);
                 continue;
             }
-            Event::InitDone => std::mem::take(&mut coming),
+            Event::InitDone => std::mem::take(&mut listing),
             Event::Apply(object) => present(object),
-            Event::Delete(_) => Observed::Gone,
+            Event::Delete(_) => ObservedStatus::Gone,
         };
         observed.send_if_modified(|before| {
             let changed = *before != now;
@@ -108,11 +113,14 @@ mod tests {
         let sent = serde_json::to_value(&written).unwrap();
         let stored: IngressSourceNodeStatus = serde_json::from_value(sent.clone()).unwrap();
         let stored = serde_json::to_value(stored).unwrap();
-        assert!(!Observed::Present(stored.clone()).differs_from(&written), "a time with all its digits");
+        assert!(
+            !ObservedStatus::Present(stored.clone()).differs_from(&written),
+            "a time with all its digits"
+        );
         let changed = |change: &dyn Fn(&mut Value)| {
             let mut status = stored.clone();
             change(&mut status);
-            Observed::Present(status)
+            ObservedStatus::Present(status)
         };
         let more = changed(&|status| status["conditions"] = json!([{"type": "Theirs", "status": "True"}]));
         assert!(!more.differs_from(&written), "what others add is theirs");
@@ -123,10 +131,10 @@ mod tests {
         assert!(
             changed(&|status| drop(status["views"].as_array_mut().unwrap().pop())).differs_from(&written)
         );
-        assert!(Observed::Present(Value::Null).differs_from(&written));
-        assert!(Observed::Gone.differs_from(&written));
-        assert!(!Observed::Unknown.differs_from(&written), "it cannot be told");
+        assert!(ObservedStatus::Present(Value::Null).differs_from(&written));
+        assert!(ObservedStatus::Gone.differs_from(&written));
+        assert!(!ObservedStatus::Unknown.differs_from(&written), "it cannot be told");
         written.pool = "other".to_owned();
-        assert!(Observed::Present(stored).differs_from(&written));
+        assert!(ObservedStatus::Present(stored).differs_from(&written));
     }
 }

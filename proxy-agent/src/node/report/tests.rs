@@ -1,68 +1,40 @@
+//! The rules of every mode, with the acknowledgements of mode Filter.
+
 use std::collections::BTreeMap;
 
-use isp_api::view::{View, view};
+use isp_api::view::view;
 
 use super::*;
-use crate::fixtures::preserve;
+use crate::filter::progress::FilterAcknowledgement;
+use crate::fixtures::{preserve, reporting_agent};
 
-fn current(names: &[&str]) -> Current {
+fn facts_of(names: &[&str], acknowledgement: &FilterAcknowledgement) -> NodeFacts {
     let object = |name: &&str| preserve(name, json!({"serviceLabel": {"value": "shared"}}));
     let objects: Vec<_> = names.iter().map(object).collect();
-    let state = State::new();
-    state.publish(view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, &objects));
-    state.current().unwrap()
-}
-
-fn reading(watches: u32, synced: bool) -> Reading {
-    Reading { watches, had_since: synced.then_some(std::time::SystemTime::UNIX_EPOCH) }
-}
-
-#[test]
-fn nothing_is_acknowledged_before_kube_proxy_has_read_it() {
-    let facts = facts(&current(&["one"]), &reading(1, false), Some(false));
-    assert!(!facts.ready && !facts.views[0].relisted);
-    assert_eq!((facts.reason, facts.views[0].generation), ("NotRelisted", 3));
-}
-
-#[test]
-fn a_view_that_was_read_is_acknowledged_with_what_the_kernel_did() {
-    let facts = facts(&current(&["one"]), &reading(1, true), Some(true));
-    assert!(facts.ready && facts.views[0].relisted);
-    assert_eq!((facts.views[0].programmed, facts.views[0].view), (Some(true), View::ClusterOnly));
+    let store = ViewStore::default();
+    store.publish(view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, &objects));
+    facts(&reporting_agent(), &store.current().unwrap(), acknowledgement)
 }
 
 #[test]
 fn an_object_in_doubt_is_never_acknowledged() {
     // The younger of two objects with one label.
-    let facts = facts(&current(&["a", "b"]), &reading(1, true), Some(true));
-    assert!(facts.views[0].relisted && !facts.views[1].relisted);
-    assert!(!facts.ready && facts.message.contains("b: spec.serviceLabel"), "{}", facts.message);
-}
-
-#[test]
-fn a_kube_proxy_that_is_gone_is_told_and_what_it_had_stays_true() {
-    let facts = facts(&current(&["one"]), &reading(0, true), None);
-    assert_eq!(facts.reason, "KubeProxyNotConnected");
-    assert!(facts.views[0].relisted, "its rules are still in the kernel");
+    let facts = facts_of(&["a", "b"], &FilterAcknowledgement::synced(1, Some(true)));
+    let views = &facts.status.views;
+    assert!(views[0].relisted && !views[1].relisted);
+    let ready = &facts.ready;
+    assert!(!ready.ready && ready.message.contains("b: spec.serviceLabel"), "{}", ready.message);
 }
 
 #[test]
 fn times_move_only_when_something_happened() {
-    let ready = facts(&current(&["one"]), &reading(1, true), Some(true));
+    let ready = facts_of(&["one"], &FilterAcknowledgement::synced(1, Some(true)));
     let (early, late) = (Timestamp::UNIX_EPOCH, Timestamp::now());
-    let first = status("default", &ready, None, early);
-    assert_eq!(first.last_sync, Some(Time(early)));
-    let again = status("default", &ready, Some(&first), late);
-    assert_eq!(again, first);
-    let gone = status("default", &facts(&current(&["one"]), &reading(0, true), None), Some(&first), late);
-    assert_eq!(gone.last_sync, Some(Time(early)));
-    assert_eq!(gone.conditions[0].last_transition_time, Time(late));
-}
-
-#[test]
-fn the_kernel_is_looked_at_until_it_is_known_to_have_followed() {
-    assert_eq!(look_again(true, Some(false)), Some(AGAIN));
-    assert_eq!(look_again(true, None), Some(AGAIN), "not to be told yet is no reason to stop");
-    assert_eq!(look_again(true, Some(true)), None);
-    assert_eq!(look_again(false, Some(false)), None, "there is nothing to follow; news wake it");
+    let first = report(ready.clone(), None, early);
+    assert_eq!(first.status.last_sync, Some(Time(early)));
+    let again = report(ready, Some(&first), late);
+    assert_eq!(again.status, first.status);
+    let gone = report(facts_of(&["one"], &FilterAcknowledgement::synced(0, None)), Some(&first), late);
+    assert_eq!(gone.status.last_sync, Some(Time(early)));
+    assert_eq!(gone.status.conditions[0].last_transition_time, Time(late));
 }

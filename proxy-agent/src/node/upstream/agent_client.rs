@@ -1,5 +1,5 @@
-//! The agent as itself: the same way to the API server, with the agent's own token. The token is read for each request, of which
-//! there are few, so one that the kubelet has renewed is used at once.
+//! The client for the agent's own requests: the same connection, with the agent's token. The agent
+//! reads the token for each request, so that it uses a renewed one at once. It sends few requests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,56 +17,56 @@ use tower_service::Service;
 
 use super::Upstream;
 
-const NAME: &str = concat!("proxy-agent/", env!("CARGO_PKG_VERSION"));
+const AGENT_NAME: &str = concat!("proxy-agent/", env!("CARGO_PKG_VERSION"));
 
-/// Why a request of the agent's own was not sent or not answered.
+/// Why one of the agent's own requests failed.
 #[derive(Debug, Error)]
-enum OwnError {
-    #[error("cannot read the agent's own token {}: {source}; is it mounted there?", path.display())]
+enum AgentRequestError {
+    #[error("cannot read the agent's token {}: {source}; is it mounted there?", path.display())]
     Token { path: PathBuf, source: io::Error },
-    #[error("the agent's own token {} cannot be sent as it is", path.display())]
+    #[error("the agent's token {} is not a valid header value", path.display())]
     BadToken { path: PathBuf },
     #[error("the request has no path")]
     Path,
     #[error(transparent)]
     Body(#[from] Box<kube::Error>),
     #[error(transparent)]
-    Ask(#[from] hyper_util::client::legacy::Error),
+    Send(#[from] hyper_util::client::legacy::Error),
 }
 
-/// A client of the API server with the token in that file.
-pub(crate) fn client(upstream: Upstream, token: &Path) -> kube::Client {
-    kube::Client::new(Own { upstream, token: token.into() }, "default")
+/// Makes a client that sends the token in that file.
+pub(crate) fn agent_client(upstream: Upstream, token: &Path) -> kube::Client {
+    kube::Client::new(AgentService { upstream, token: token.into() }, "default")
 }
 
 #[derive(Clone)]
-struct Own {
+struct AgentService {
     upstream: Upstream,
     token: Arc<Path>,
 }
 
-impl Own {
-    async fn ask(self, request: Request<Body>) -> Result<Response<Incoming>, OwnError> {
+impl AgentService {
+    async fn send(self, request: Request<Body>) -> Result<Response<Incoming>, AgentRequestError> {
         let path = || self.token.to_path_buf();
         let token = std::fs::read_to_string(&self.token)
-            .map_err(|source| OwnError::Token { path: path(), source })?;
+            .map_err(|source| AgentRequestError::Token { path: path(), source })?;
         let mut credentials = HeaderValue::try_from(format!("Bearer {}", token.trim()))
-            .map_err(|_| OwnError::BadToken { path: path() })?;
+            .map_err(|_| AgentRequestError::BadToken { path: path() })?;
         credentials.set_sensitive(true);
         let (head, body) = request.into_parts();
-        let mut onward = Request::new(Full::new(body.collect_bytes().await.map_err(Box::new)?));
-        *onward.method_mut() = head.method;
-        *onward.headers_mut() = head.headers;
-        onward.headers_mut().insert(AUTHORIZATION, credentials);
-        onward.headers_mut().insert(USER_AGENT, HeaderValue::from_static(NAME));
-        let path = head.uri.path_and_query().cloned().ok_or(OwnError::Path)?;
-        Ok(self.upstream.ask(onward, path).await?)
+        let mut upstream_request = Request::new(Full::new(body.collect_bytes().await.map_err(Box::new)?));
+        *upstream_request.method_mut() = head.method;
+        *upstream_request.headers_mut() = head.headers;
+        upstream_request.headers_mut().insert(AUTHORIZATION, credentials);
+        upstream_request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(AGENT_NAME));
+        let path = head.uri.path_and_query().cloned().ok_or(AgentRequestError::Path)?;
+        Ok(self.upstream.send(upstream_request, path).await?)
     }
 }
 
-impl Service<Request<Body>> for Own {
+impl Service<Request<Body>> for AgentService {
     type Response = Response<Incoming>;
-    type Error = OwnError;
+    type Error = AgentRequestError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -74,6 +74,6 @@ impl Service<Request<Body>> for Own {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(self.clone().ask(request))
+        Box::pin(self.clone().send(request))
     }
 }

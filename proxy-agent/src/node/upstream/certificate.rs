@@ -1,6 +1,6 @@
-//! The client certificate by which a kube-proxy without a token is known to the API server. Its way there leads through the agent, and
-//! TLS ends there, so that the agent has to present it: for callers of the loopback, who are known by a certificate that only kube-proxy
-//! has, and never for the agent's own requests.
+//! The client certificate of a kube-proxy that has no token. TLS from kube-proxy ends at the agent,
+//! so the agent presents this certificate to the API server. It does so only for clients on the
+//! loopback address, which have proved to be kube-proxy, and never for its own requests.
 
 use std::fmt;
 use std::fs;
@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::Deserialize;
 
-use super::{UpstreamError, certificates, decoded};
+use super::{UpstreamError, decode_base64, parse_certificates, read_kubeconfig};
 
 /// A certificate and its key, in PEM.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl fmt::Debug for ClientCertificate {
     }
 }
 
-/// The part of a kubeconfig's user that is about certificates.
+/// The certificate fields of a kubeconfig user.
 #[derive(Default, Deserialize)]
 struct User {
     #[serde(rename = "client-certificate")]
@@ -40,17 +40,15 @@ struct User {
 }
 
 impl ClientCertificate {
-    /// That of the current context's user; none where it has none. As client-go does, data comes before files.
+    /// Reads the certificate of the current context's user, if it has one. Data takes precedence
+    /// over files, as in client-go.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, UpstreamError> {
-        let config = Kubeconfig::read_from(path).map_err(|source| UpstreamError::Kubeconfig {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })?;
+        let config = read_kubeconfig(path)?;
         let bad = |reason: String| UpstreamError::BadCredential { path: path.to_owned(), reason };
         let user = current_user(&config).map_err(|error| bad(error.to_string()))?;
         let part = |field, data: Option<String>, file: Option<String>| match (data, file) {
             (Some(data), _) => {
-                decoded(&data).map(Some).map_err(|reason| bad(format!("{field}-data: {reason}")))
+                decode_base64(&data).map(Some).map_err(|reason| bad(format!("{field}-data: {reason}")))
             }
             (None, Some(file)) => fs::read(&file).map(Some).map_err(|source| UpstreamError::Credential {
                 field,
@@ -69,9 +67,9 @@ impl ClientCertificate {
         }
     }
 
-    pub(super) fn parsed(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    pub(super) fn parse(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| format!("client-key: {error}"))?;
-        Ok((certificates(&self.certificate)?, key))
+        Ok((parse_certificates(&self.certificate)?, key))
     }
 }
 
@@ -80,7 +78,7 @@ fn current_user(config: &Kubeconfig) -> Result<User, serde_json::Error> {
     let name = context.and_then(|named| named.context.as_ref()).and_then(|context| context.user.as_ref());
     let user = config.auth_infos.iter().find(|named| Some(&named.name) == name);
     match user.and_then(|named| named.auth_info.as_ref()) {
-        // The key is a secret to kube's types, which show it only when they are written.
+        // kube's types hide the key from everything but serialization.
         Some(user) => serde_json::from_value(serde_json::to_value(user)?),
         None => Ok(User::default()),
     }
@@ -106,7 +104,7 @@ mod tests {
     #[test]
     fn a_user_with_files_has_a_certificate_and_one_with_a_token_has_none() {
         let found = read("{client-certificate: own.crt, client-key: own.key}").unwrap().unwrap();
-        assert_eq!(found.parsed().unwrap().0.len(), 1);
+        assert_eq!(found.parse().unwrap().0.len(), 1);
         assert_eq!(read("{tokenFile: /token}").unwrap(), None);
     }
 
@@ -122,6 +120,6 @@ mod tests {
             assert!(error.contains(expected), "{user}: {error}");
         }
         let mixed = read("{client-certificate-data: bm9uZQ==, client-key: own.key}").unwrap().unwrap();
-        assert!(mixed.parsed().is_err(), "data comes before files, and this holds no certificate");
+        assert!(mixed.parse().is_err(), "data comes before files, and this holds no certificate");
     }
 }

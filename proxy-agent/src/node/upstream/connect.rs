@@ -1,5 +1,5 @@
-//! Connections to the API server. A name may have several addresses, of which some may be dead in any way: each gets its time,
-//! TLS included, and then the next one has its turn.
+//! Opens connections to the API server. A name may have several IP addresses, and any of them may be
+//! dead. Each has a timeout, TLS handshake included, before the next one is tried.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,21 +22,21 @@ use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 use tracing::debug;
 
-/// How long one address may take until a request can be sent.
-const TIME_FOR_ONE: Duration = Duration::from_secs(5);
-/// Where HTTP/2's own pings are not to be had: a peer that does not answer for half a minute is gone.
+/// How long one address may take until the connection is ready for a request.
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(5);
+/// For connections without HTTP/2 and its pings: a peer that is silent for half a minute is dead.
 const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
     .with_time(Duration::from_secs(15))
     .with_interval(Duration::from_secs(5))
     .with_retries(3);
-/// What is read at once. A list comes in small pieces.
+/// How much is read at once. A list arrives in small pieces.
 const READ_BUFFER: usize = 16 * 1024;
 
-/// Makes connections.
+/// Opens connections.
 #[derive(Clone)]
 pub(super) struct Connector {
     tls: Arc<ClientConfig>,
-    /// The name that the certificate is for, where that is not the one in the address.
+    /// The name in the server's certificate, if it differs from the host in the address.
     name: Option<ServerName<'static>>,
 }
 
@@ -45,7 +45,7 @@ impl Connector {
         Self { tls: Arc::new(tls), name }
     }
 
-    async fn connect(self, server: Uri) -> io::Result<TokioIo<Way>> {
+    async fn connect(self, server: Uri) -> io::Result<TokioIo<TlsConnection>> {
         let host = server.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         let port = server.port_u16().unwrap_or(443);
         let name = match &self.name {
@@ -53,38 +53,38 @@ impl Connector {
             None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
         };
         let addresses = lookup_host((host, port)).await?;
-        self.first_of(addresses, &name).await.map(TokioIo::new)
+        self.connect_to_first(addresses, &name).await.map(TokioIo::new)
     }
 
-    /// A connection to the first of these addresses with which there is one.
-    async fn first_of(
+    /// Connects to the first of these addresses that works.
+    async fn connect_to_first(
         &self,
         addresses: impl Iterator<Item = SocketAddr>,
         name: &ServerName<'static>,
-    ) -> io::Result<Way> {
-        let mut problem = io::Error::other("the API server's name has no address");
+    ) -> io::Result<TlsConnection> {
+        let mut last_error = io::Error::other("the API server's name has no IP address");
         for address in addresses {
-            match timeout(TIME_FOR_ONE, self.try_one(address, name.clone())).await {
-                Ok(Ok(way)) => return Ok(way),
-                Ok(Err(error)) => problem = error,
-                Err(_) => problem = io::ErrorKind::TimedOut.into(),
+            match timeout(ADDRESS_TIMEOUT, self.connect_to(address, name.clone())).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(error)) => last_error = error,
+                Err(_) => last_error = io::ErrorKind::TimedOut.into(),
             }
-            debug!(%address, %problem, "an address of the API server cannot be used");
+            debug!(%address, error = %last_error, "cannot connect to an address of the API server");
         }
-        Err(problem)
+        Err(last_error)
     }
 
-    async fn try_one(&self, address: SocketAddr, name: ServerName<'static>) -> io::Result<Way> {
+    async fn connect_to(&self, address: SocketAddr, name: ServerName<'static>) -> io::Result<TlsConnection> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE)?;
         let stream = BufReader::with_capacity(READ_BUFFER, stream);
-        Ok(Way(TlsConnector::from(self.tls.clone()).connect(name, stream).await?))
+        Ok(TlsConnection(TlsConnector::from(self.tls.clone()).connect(name, stream).await?))
     }
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Way>;
+    type Response = TokioIo<TlsConnection>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
@@ -97,10 +97,10 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// One connection.
-pub(super) struct Way(TlsStream<BufReader<TcpStream>>);
+/// One TLS connection.
+pub(super) struct TlsConnection(TlsStream<BufReader<TcpStream>>);
 
-impl Connection for Way {
+impl Connection for TlsConnection {
     fn connected(&self) -> Connected {
         if self.0.get_ref().1.alpn_protocol() == Some(b"h2") {
             Connected::new().negotiated_h2()
@@ -110,7 +110,7 @@ impl Connection for Way {
     }
 }
 
-impl AsyncRead for Way {
+impl AsyncRead for TlsConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -120,7 +120,7 @@ impl AsyncRead for Way {
     }
 }
 
-impl AsyncWrite for Way {
+impl AsyncWrite for TlsConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -164,7 +164,7 @@ mod tests {
         Arc::new(rustls::crypto::ring::default_provider())
     }
 
-    /// A server that speaks TLS, and a connector that trusts it.
+    /// Starts a TLS server; returns its address and a connector that trusts it.
     async fn server() -> (SocketAddr, Connector) {
         let made = rcgen::generate_simple_self_signed(["api.example".to_owned()]).unwrap();
         let certificate = made.cert.der().clone();
@@ -201,19 +201,19 @@ mod tests {
     async fn an_address_that_refuses_and_one_that_is_silent_are_passed_over() {
         let (good, connector) = server().await;
         let refusing = BlockingListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-        // The kernel takes connections; nobody answers.
+        // The kernel accepts connections; nobody answers.
         let silent = BlockingListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let addresses = [refusing, silent.local_addr().unwrap(), good];
         let name = ServerName::try_from("api.example").unwrap();
-        let way = connector.first_of(addresses.into_iter(), &name).await.unwrap();
-        assert_eq!(way.0.get_ref().0.get_ref().peer_addr().unwrap(), good);
+        let connection = connector.connect_to_first(addresses.into_iter(), &name).await.unwrap();
+        assert_eq!(connection.0.get_ref().0.get_ref().peer_addr().unwrap(), good);
         let other = ServerName::try_from("other.example").unwrap();
-        let wrong = connector.first_of([good].into_iter(), &other).await;
+        let wrong = connector.connect_to_first([good].into_iter(), &other).await;
         assert_eq!(
             wrong.map(drop).unwrap_err().kind(),
             io::ErrorKind::InvalidData,
             "the certificate is for another name"
         );
-        assert!(connector.first_of([].into_iter(), &name).await.is_err());
+        assert!(connector.connect_to_first([].into_iter(), &name).await.is_err());
     }
 }

@@ -16,7 +16,7 @@ enum Turn {
 
 #[derive(Debug, Clone, Copy)]
 enum Act {
-    Read(Read),
+    Read(ServiceRead),
     /// What was begun last is sent to its end.
     Sent,
     Reconnect,
@@ -25,10 +25,10 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         prop_oneof![
-            Just(Read::List),
-            Just(Read::NextPage),
-            Just(Read::WatchFromStart),
-            Just(Read::WatchFromVersion),
+            Just(ServiceRead::List),
+            Just(ServiceRead::NextPage),
+            Just(ServiceRead::WatchFromStart),
+            Just(ServiceRead::WatchFromVersion),
         ]
         .prop_map(Act::Read),
         Just(Act::Sent),
@@ -48,9 +48,9 @@ fn turn() -> impl Strategy<Value = Turn> {
 /// A client that does as client-go's reflector does, and what it really has.
 #[derive(Debug)]
 struct Model {
-    client: Client,
+    client: ClientId,
     /// The read that is under way, and the epoch in which it was begun.
-    under_way: Option<(Read, Epoch)>,
+    under_way: Option<(ServiceRead, Epoch)>,
     /// The view that its memory is of.
     has: Option<Epoch>,
     /// Whether it has read a whole view over this connection.
@@ -58,18 +58,18 @@ struct Model {
 }
 
 impl Model {
-    fn new(client: Client) -> Self {
+    fn new(client: ClientId) -> Self {
         Self { client, under_way: None, has: None, read_here: false }
     }
 
     fn acts(&mut self, readers: &mut Readers, act: Act, now: Epoch, next: &mut ConnectionId) {
         match act {
             // A watch goes on from what it has; without anything it cannot be asked for.
-            Act::Read(Read::WatchFromVersion) if self.has.is_none() => {}
+            Act::Read(ServiceRead::WatchFromVersion) if self.has.is_none() => {}
             Act::Read(read) => match readers.admit(self.client, read, now) {
                 Admission::Expired => self.under_way = None,
                 Admission::Forward => {
-                    if read == Read::WatchFromVersion {
+                    if read == ServiceRead::WatchFromVersion {
                         assert_eq!(self.has, Some(now), "{:?} goes on from an older view", self.client);
                         self.read_here = true;
                     }
@@ -77,19 +77,19 @@ impl Model {
                 }
             },
             Act::Sent => match self.under_way.take() {
-                Some((Read::List | Read::NextPage, epoch)) => {
-                    readers.list_sent(self.client, had(epoch));
+                Some((ServiceRead::List | ServiceRead::NextPage, epoch)) => {
+                    readers.list_sent(self.client, delivery(epoch));
                     self.has = Some(epoch);
                 }
                 // The body of a watch ends with its view.
-                Some((Read::WatchFromStart, epoch)) if epoch == now => {
-                    readers.initial_events_sent(self.client, had(epoch));
+                Some((ServiceRead::WatchFromStart, epoch)) if epoch == now => {
+                    readers.initial_events_sent(self.client, delivery(epoch));
                     (self.has, self.read_here) = (Some(epoch), true);
                 }
                 _ => {}
             },
             Act::Reconnect => {
-                readers.left(self.client.connection);
+                readers.connection_closed(self.client.connection);
                 *next += 1;
                 self.client.connection = *next;
                 (self.under_way, self.read_here) = (None, false);
@@ -98,14 +98,14 @@ impl Model {
     }
 }
 
-/// Plays a history; `program` is what the others call themselves.
-fn play(turns: &[Turn], program: Program) {
+/// Plays a history; `user_agent` is what the others call themselves.
+fn play(turns: &[Turn], user_agent: UserAgent) {
     let (mut readers, mut now, mut next) = (Readers::default(), 1, 10);
     let mut kube_proxy = Model::new(kube_proxy(10));
     // It has been there before anybody else.
-    readers.admit(kube_proxy.client, Read::List, 0);
+    readers.admit(kube_proxy.client, ServiceRead::List, 0);
     let mut others: Vec<Model> =
-        (0..3).map(|connection| Model::new(Client { program, connection })).collect();
+        (0..3).map(|connection| Model::new(ClientId { user_agent, connection })).collect();
     for turn in turns {
         match *turn {
             Turn::ViewChanges => now += 1,
@@ -116,7 +116,7 @@ fn play(turns: &[Turn], program: Program) {
             }
         }
         // One of another name never speaks for it; one of its name not while it is connected.
-        let judged = program == Program::Other || kube_proxy.read_here;
+        let judged = user_agent == UserAgent::Other || kube_proxy.read_here;
         if judged && has(&readers, now) {
             assert_eq!(kube_proxy.has, Some(now), "{turns:?}");
         }
@@ -128,11 +128,11 @@ proptest! {
 
     #[test]
     fn others_never_make_a_view_count_as_read(turns in prop::collection::vec(turn(), 1..60)) {
-        play(&turns, Program::Other);
+        play(&turns, UserAgent::Other);
     }
 
     #[test]
     fn others_of_its_name_do_not_either_while_it_is_connected(turns in prop::collection::vec(turn(), 1..60)) {
-        play(&turns, Program::KubeProxy);
+        play(&turns, UserAgent::KubeProxy);
     }
 }

@@ -1,4 +1,4 @@
-//! Compared with a reader that has the whole document before it.
+//! Compares the narrowed text with that of a reader that has the whole document.
 
 use hyper::body::Bytes;
 use isp_api::view::view;
@@ -9,7 +9,7 @@ use super::super::{Format, Narrower};
 use super::*;
 use crate::fixtures::preserve;
 
-/// `a=1` may be seen in the cluster only, `b=2` not at all.
+/// Services with `a=1` are `ClusterOnly`, those with `b=2` are `Hidden`.
 fn narrowing() -> Arc<Narrowing> {
     let object = |name: &str, key: &str, value: &str, elsewhere: &str| {
         preserve(name, json!({"serviceLabel": {"key": key, "value": value}, "elsewhere": elsewhere}))
@@ -20,9 +20,9 @@ fn narrowing() -> Arc<Narrowing> {
     )
 }
 
-/// Feeds the bytes in pieces of these sizes, over and over, to an end that must be one.
-fn narrow(body: Body, text: &str, sizes: &[usize]) -> Result<(String, Seen), Broken> {
-    let mut narrower = Narrower::new(Format::Json, body, narrowing(), true);
+/// Feeds the bytes in pieces of these sizes, repeatedly, and checks that the body is complete.
+fn narrow(kind: BodyKind, text: &str, sizes: &[usize]) -> Result<(String, StreamSummary), WireError> {
+    let mut narrower = Narrower::new(Format::Json, kind, narrowing(), true);
     let (mut rest, mut out) = (Bytes::copy_from_slice(text.as_bytes()), Vec::new());
     let mut sizes = sizes.iter().cycle();
     while !rest.is_empty() {
@@ -30,7 +30,7 @@ fn narrow(body: Body, text: &str, sizes: &[usize]) -> Result<(String, Seen), Bro
         out.extend_from_slice(&narrower.feed(rest.split_to(size))?);
     }
     narrower.finish()?;
-    Ok((String::from_utf8(out).unwrap(), narrower.seen()))
+    Ok((String::from_utf8(out).unwrap(), narrower.summary()))
 }
 
 fn is_narrowed(service: &Value) -> bool {
@@ -50,7 +50,7 @@ fn expected(mut service: Value) -> Value {
     service
 }
 
-/// Anything that could be in an object.
+/// Generates any value that an object could contain.
 fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -122,7 +122,7 @@ proptest! {
         pretty in any::<bool>(),
     ) {
         let text = list(&services, pretty);
-        let (after, seen) = narrow(Body::List, &text, &sizes).unwrap();
+        let (after, seen) = narrow(BodyKind::List, &text, &sizes).unwrap();
         let narrowed = services.iter().filter(|service| is_narrowed(service)).count();
         let whole: Value = serde_json::from_str(&after).unwrap();
         let wanted: Vec<Value> = services.into_iter().map(expected).collect();
@@ -132,7 +132,7 @@ proptest! {
         if narrowed == 0 {
             prop_assert_eq!(&after, &text);
         }
-        prop_assert_eq!(narrow(Body::List, &text, &[1]).unwrap().0, after);
+        prop_assert_eq!(narrow(BodyKind::List, &text, &[1]).unwrap().0, after);
     }
 
     #[test]
@@ -144,12 +144,12 @@ proptest! {
         let all: Vec<Value> =
             services.iter().zip(&kinds).map(|(service, kind)| event(kind, "Service", service.clone())).collect();
         let text = all.iter().fold(String::new(), |text, event| text + &event.to_string() + "\n");
-        let (after, seen) = narrow(Body::Watch, &text, &sizes).unwrap();
+        let (after, seen) = narrow(BodyKind::Watch, &text, &sizes).unwrap();
         let wanted: Vec<Value> = services.into_iter().zip(&kinds)
             .map(|(service, kind)| event(kind, "Service", expected(service))).collect();
         prop_assert_eq!(seen.services, wanted.len() as u64);
         prop_assert_eq!(events(&after), wanted);
-        prop_assert_eq!(narrow(Body::Watch, &text, &[1]).unwrap().0, after);
+        prop_assert_eq!(narrow(BodyKind::Watch, &text, &[1]).unwrap().0, after);
     }
 
     #[test]
@@ -158,7 +158,7 @@ proptest! {
         watch in any::<bool>(),
         size in 1_usize..16,
     ) {
-        let body = if watch { Body::Watch } else { Body::List };
+        let body = if watch { BodyKind::Watch } else { BodyKind::List };
         prop_assert_eq!(narrow(body, &text, &[usize::MAX]), narrow(body, &text, &[size]));
     }
 }
@@ -172,7 +172,7 @@ fn wanted_len(list: &str) -> u64 {
 fn what_stays_keeps_the_bytes_that_it_came_with() {
     let before = r#"{"type":"ADDED","object":{"kind":"Service","metadata":{"labels":{"a":"1"}, "name":"x"},"spec":{"externalIPs":["192.0.2.1"],"n":1.50e3,"t":"\u00e4\/"},"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.2"}]}}}}"#;
     let after = r#"{"type":"ADDED","object":{"kind":"Service","metadata":{"labels":{"a":"1"}, "name":"x"},"spec":{"n":1.50e3,"t":"\u00e4\/"},"status":{"loadBalancer":{}}}}"#;
-    assert_eq!(narrow(Body::Watch, before, &[7]).unwrap().0, after);
+    assert_eq!(narrow(BodyKind::Watch, before, &[7]).unwrap().0, after);
 }
 
 #[test]
@@ -182,12 +182,12 @@ fn bookmarks_and_errors_pass_as_they_are_and_the_end_of_the_initial_events_is_se
     for (event, ends) in [
         (event("BOOKMARK", "Service", end.clone()), true),
         (event("BOOKMARK", "Service", json!({"metadata": {"resourceVersion": "7"}})), false),
-        // An ordinary Service cannot pretend.
+        // An ordinary Service with the annotation does not count.
         (event("ADDED", "Service", end), false),
         (event("ERROR", "Status", status), false),
     ] {
         let text = format!("{event}\n");
-        let (after, seen) = narrow(Body::Watch, &text, &[5]).unwrap();
+        let (after, seen) = narrow(BodyKind::Watch, &text, &[5]).unwrap();
         assert_eq!((after, seen.initial_events_end), (text, ends));
     }
 }
@@ -197,32 +197,32 @@ fn what_is_not_as_expected_breaks_the_stream() {
     let narrowed = json!({"metadata": {"labels": {"a": "1"}}});
     let in_list = |items: &str| format!(r#"{{"kind":"ServiceList","items":{items}}}"#);
     for (body, text, problem) in [
-        (Body::Watch, event("ADDED", "Secret", narrowed.clone()).to_string(), Broken::Kind),
-        (Body::Watch, event("ERROR", "Service", narrowed.clone()).to_string(), Broken::Kind),
-        (Body::Watch, event("RENAMED", "Service", narrowed.clone()).to_string(), Broken::Event),
-        (Body::Watch, json!({"type": "ADDED"}).to_string(), Broken::Event),
-        (Body::Watch, "[]".to_owned(), Broken::Syntax),
-        (Body::Watch, r#"{"type":"ADDED""#.to_owned(), Broken::Truncated),
-        (Body::Watch, r#"{"type":"ADDED"]"#.to_owned(), Broken::Syntax),
-        // Its readers would not agree which one counts.
+        (BodyKind::Watch, event("ADDED", "Secret", narrowed.clone()).to_string(), WireError::Kind),
+        (BodyKind::Watch, event("ERROR", "Service", narrowed.clone()).to_string(), WireError::Kind),
+        (BodyKind::Watch, event("RENAMED", "Service", narrowed.clone()).to_string(), WireError::Event),
+        (BodyKind::Watch, json!({"type": "ADDED"}).to_string(), WireError::Event),
+        (BodyKind::Watch, "[]".to_owned(), WireError::Syntax),
+        (BodyKind::Watch, r#"{"type":"ADDED""#.to_owned(), WireError::Truncated),
+        (BodyKind::Watch, r#"{"type":"ADDED"]"#.to_owned(), WireError::Syntax),
+        // Readers would disagree on which member counts.
         (
-            Body::Watch,
+            BodyKind::Watch,
             r#"{"type":"ADDED","object":{"kind":"Service","metadata":{},"metadata":{}}}"#.to_owned(),
-            Broken::Syntax,
+            WireError::Syntax,
         ),
-        (Body::List, r#"{"kind":"Table","rows":[]}"#.to_owned(), Broken::Kind),
-        (Body::List, r#"{"rows":[]}"#.to_owned(), Broken::Syntax),
-        (Body::List, in_list(r#"[{"metadata":{}}"#), Broken::Syntax),
-        (Body::List, in_list("[1]"), Broken::Syntax),
-        (Body::List, in_list(r#"{"a":1}"#), Broken::Syntax),
-        (Body::List, in_list("[{}]}"), Broken::Syntax),
-        (Body::List, r#"{"kind":"ServiceList","items":[{}"#.to_owned(), Broken::Truncated),
-        (Body::List, String::new(), Broken::Truncated),
+        (BodyKind::List, r#"{"kind":"Table","rows":[]}"#.to_owned(), WireError::Kind),
+        (BodyKind::List, r#"{"rows":[]}"#.to_owned(), WireError::Syntax),
+        (BodyKind::List, in_list(r#"[{"metadata":{}}"#), WireError::Syntax),
+        (BodyKind::List, in_list("[1]"), WireError::Syntax),
+        (BodyKind::List, in_list(r#"{"a":1}"#), WireError::Syntax),
+        (BodyKind::List, in_list("[{}]}"), WireError::Syntax),
+        (BodyKind::List, r#"{"kind":"ServiceList","items":[{}"#.to_owned(), WireError::Truncated),
+        (BodyKind::List, String::new(), WireError::Truncated),
     ] {
         assert_eq!(narrow(body, &text, &[1]), Err(problem), "{text}");
     }
-    assert!(narrow(Body::List, &in_list("null"), &[1]).is_ok());
-    assert!(narrow(Body::List, &in_list("[ ]"), &[1]).is_ok());
+    assert!(narrow(BodyKind::List, &in_list("null"), &[1]).is_ok());
+    assert!(narrow(BodyKind::List, &in_list("[ ]"), &[1]).is_ok());
 }
 
 #[test]
@@ -232,22 +232,22 @@ fn an_object_that_is_too_large_ends_the_stream_before_it_is_held() {
         event("ADDED", "Service", json!({"metadata": {"labels": {"a": "1"}, "annotations": {"n": note}}}))
     };
     let fits = large(LARGEST_OBJECT - 1000).to_string();
-    assert_eq!(narrow(Body::Watch, &fits, &[16_384]).unwrap().1.narrowed, 1);
-    assert_eq!(narrow(Body::Watch, &large(LARGEST_OBJECT).to_string(), &[16_384]), Err(Broken::Large));
+    assert_eq!(narrow(BodyKind::Watch, &fits, &[16_384]).unwrap().1.narrowed, 1);
+    assert_eq!(narrow(BodyKind::Watch, &large(LARGEST_OBJECT).to_string(), &[16_384]), Err(WireError::Large));
     let endless = vec![b'['; LARGEST_OBJECT + 2];
     let endless = format!(r#"{{"metadata":{}"#, String::from_utf8(endless).unwrap());
-    assert_eq!(narrow(Body::List, &endless, &[16_384]), Err(Broken::Large));
+    assert_eq!(narrow(BodyKind::List, &endless, &[16_384]), Err(WireError::Large));
 }
 
 #[test]
 fn a_stream_that_is_only_looked_at_is_not_held_back() {
     let service = json!({"metadata": {"labels": {"a": "1"}}, "spec": {"externalIPs": ["192.0.2.1"]}});
     let text = event("ADDED", "Service", service).to_string();
-    let mut narrower = Narrower::new(Format::Json, Body::Watch, narrowing(), false);
+    let mut narrower = Narrower::new(Format::Json, BodyKind::Watch, narrowing(), false);
     let (first, second) = text.split_at(20);
     for piece in [first, second] {
         let piece = Bytes::copy_from_slice(piece.as_bytes());
         assert_eq!(narrower.feed(piece.clone()), Ok(piece));
     }
-    assert_eq!(narrower.seen().narrowed, 1);
+    assert_eq!(narrower.summary().narrowed, 1);
 }

@@ -1,16 +1,17 @@
-//! Where a JSON value ends, told from its bytes as they come. Whether it is one, its reader finds out.
+//! Finds the end of a JSON value while its bytes arrive. It does not validate the value; its parser
+//! does.
 
-/// A value of which some bytes have passed.
+/// A value whose end has not been found yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Value {
-    /// Objects and arrays around the next byte.
+pub(super) struct ValueScanner {
+    /// The number of objects and arrays around the next byte.
     depth: u32,
     in_string: bool,
     escaped: bool,
 }
 
-impl Value {
-    /// How many of these bytes belong to the value, and whether it ends with them.
+impl ValueScanner {
+    /// Returns how many of these bytes belong to the value, and whether it ends with them.
     pub(super) fn take(&mut self, bytes: &[u8]) -> (usize, bool) {
         for (index, byte) in bytes.iter().enumerate() {
             if self.in_string {
@@ -30,7 +31,7 @@ impl Value {
             match byte {
                 b'"' => self.in_string = true,
                 b'{' | b'[' => self.depth += 1,
-                // A number or a word ends before what follows it.
+                // A number or a literal ends before the next delimiter.
                 b'}' | b']' | b',' | b':' if self.depth == 0 => return (index, true),
                 byte if self.depth == 0 && byte.is_ascii_whitespace() => return (index, true),
                 b'}' | b']' => {

@@ -1,4 +1,4 @@
-//! An independent writer and reader of the few messages that matter, to compare with.
+//! Compares the narrowed bytes with an independent writer and reader of the messages that matter.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use hyper::body::Bytes;
 
-use super::super::*;
+use super::super::{BodyKind, Format, Narrower, StreamSummary, WireError};
 use crate::fixtures::preserve;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,7 +19,7 @@ struct Service {
     annotations: BTreeMap<String, String>,
     external_ips: Vec<String>,
     ingress: Vec<String>,
-    /// Something in every message that must stay as it is.
+    /// Content of every message that must stay the same.
     noise: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl Service {
     }
 }
 
-/// The fields of a message, numbers as their bytes.
+/// Returns the fields of a message, numbers as their bytes.
 fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
     fn take(bytes: &mut &[u8]) -> u64 {
         let (mut value, mut bits) = (0, 0);
@@ -171,7 +171,7 @@ fn read_events(mut bytes: &[u8]) -> Vec<Service> {
     found
 }
 
-/// `a=1` may be seen in the cluster only, `b=2` not at all.
+/// Services with `a=1` are `ClusterOnly`, those with `b=2` are `Hidden`.
 fn narrowing() -> Arc<Narrowing> {
     let object = |name: &str, key: &str, value: &str, elsewhere: &str| {
         preserve(name, json!({"serviceLabel": {"key": key, "value": value}, "elsewhere": elsewhere}))
@@ -187,16 +187,16 @@ fn is_narrowed(service: &Service) -> bool {
     has("a", "1") || has("b", "2")
 }
 
-/// Feeds the bytes in pieces of these sizes, over and over.
-fn scan(body: Body, bytes: Vec<u8>, sizes: &[usize]) -> Result<(Vec<u8>, Seen), Broken> {
-    let mut narrower = Narrower::new(Format::Protobuf, body, narrowing(), true);
+/// Feeds the bytes in pieces of these sizes, repeatedly.
+fn scan(kind: BodyKind, bytes: Vec<u8>, sizes: &[usize]) -> Result<(Vec<u8>, StreamSummary), WireError> {
+    let mut narrower = Narrower::new(Format::Protobuf, kind, narrowing(), true);
     let (mut rest, mut out) = (Bytes::from(bytes), Vec::new());
     let mut sizes = sizes.iter().cycle();
     while !rest.is_empty() {
         let size = (*sizes.next().unwrap()).clamp(1, rest.len());
         out.extend_from_slice(&narrower.feed(rest.split_to(size))?);
     }
-    Ok((out, narrower.seen()))
+    Ok((out, narrower.summary()))
 }
 
 prop_compose! {
@@ -226,7 +226,7 @@ proptest! {
         sizes in prop::collection::vec(1_usize..700, 1..8),
     ) {
         let bytes = list(&services);
-        let (after, seen) = scan(Body::List, bytes.clone(), &sizes).unwrap();
+        let (after, seen) = scan(BodyKind::List, bytes.clone(), &sizes).unwrap();
         prop_assert_eq!(after.len(), bytes.len());
         prop_assert_eq!(read_list(&after), expected(&services));
         prop_assert_eq!(seen.services, services.len() as u64);
@@ -245,7 +245,7 @@ proptest! {
     ) {
         let events = services.iter().zip(&kinds);
         let bytes: Vec<u8> = events.flat_map(|(service, kind)| event(kind, &envelope("Service", &service.write()))).collect();
-        let (after, seen) = scan(Body::Watch, bytes, &sizes).unwrap();
+        let (after, seen) = scan(BodyKind::Watch, bytes, &sizes).unwrap();
         prop_assert_eq!(read_events(&after), expected(&services));
         prop_assert_eq!(seen.services, services.len() as u64);
     }
@@ -256,7 +256,7 @@ proptest! {
         watch in any::<bool>(),
         size in 1_usize..64,
     ) {
-        let body = if watch { Body::Watch } else { Body::List };
+        let body = if watch { BodyKind::Watch } else { BodyKind::List };
         let whole = scan(body, bytes.clone(), &[usize::MAX]);
         let split = scan(body, bytes, &[size]);
         prop_assert_eq!(whole, split);
@@ -276,9 +276,9 @@ fn ten_million_bytes_in_random_pieces_come_out_as_in_one() {
         })
         .collect();
     let bytes = list(&services);
-    let (whole, _) = scan(Body::List, bytes.clone(), &[usize::MAX]).unwrap();
+    let (whole, _) = scan(BodyKind::List, bytes.clone(), &[usize::MAX]).unwrap();
     assert_eq!(read_list(&whole), expected(&services));
-    // A small generator of its own, so that the same pieces come every time.
+    // A fixed generator, so that every run has the same pieces.
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut scanned = 0;
     while scanned < 10_000_000 {
@@ -289,7 +289,7 @@ fn ten_million_bytes_in_random_pieces_come_out_as_in_one() {
             usize::try_from(random % 1500).unwrap() + 1
         };
         let sizes: Vec<usize> = (0..64).map(|_| size()).collect();
-        let (after, _) = scan(Body::List, bytes.clone(), &sizes).unwrap();
+        let (after, _) = scan(BodyKind::List, bytes.clone(), &sizes).unwrap();
         assert!(after == whole);
         scanned += bytes.len();
     }
@@ -304,13 +304,14 @@ fn the_bookmark_that_ends_the_initial_events_is_seen_and_others_are_not() {
     };
     let end = [("k8s.io/initial-events-end", "true")];
     for (annotations, ends) in [(&end[..], true), (&[], false), (&[("other", "true")], false)] {
-        let (_, seen) = scan(Body::Watch, bookmark(annotations), &[1]).unwrap();
+        let (_, seen) = scan(BodyKind::Watch, bookmark(annotations), &[1]).unwrap();
         assert_eq!((seen.initial_events_end, seen.services), (ends, 0));
     }
-    // An ordinary Service cannot pretend.
+    // An ordinary Service with the annotation does not count.
     let service =
         Service { annotations: [(end[0].0.to_owned(), end[0].1.to_owned())].into(), ..Service::default() };
-    let (_, seen) = scan(Body::Watch, event("ADDED", &envelope("Service", &service.write())), &[1]).unwrap();
+    let (_, seen) =
+        scan(BodyKind::Watch, event("ADDED", &envelope("Service", &service.write())), &[1]).unwrap();
     assert!(!seen.initial_events_end);
 }
 
@@ -319,7 +320,7 @@ fn an_error_event_passes_as_it_is() {
     // A Status has other fields under the same numbers.
     let status = [field(1, b""), field(2, b"Failure"), field(3, b"too old resource version")].concat();
     let bytes = event("ERROR", &envelope("Status", &status));
-    assert_eq!(scan(Body::Watch, bytes.clone(), &[3]).unwrap().0, bytes);
+    assert_eq!(scan(BodyKind::Watch, bytes.clone(), &[3]).unwrap().0, bytes);
 }
 
 #[test]
@@ -330,17 +331,17 @@ fn what_is_not_as_expected_breaks_the_stream() {
     let service = |parts: &[Vec<u8>]| envelope("Service", &parts.concat());
     let unusual_tag = [vec![0x80 | 5 << 3 | 2, 0x00], varint(3), b"abc".to_vec()].concat();
     for (bytes, problem) in [
-        (event("ADDED", &service(&[spec.clone(), field(1, &meta)])), Broken::Order),
-        (event("ADDED", &service(&[field(1, &meta), spec.clone(), field(1, &meta)])), Broken::Order),
-        (event("ADDED", &service(&[field(1, &meta), field(2, &unusual_tag)])), Broken::Tag),
-        (event("ADDED", &envelope("Secret", &narrowed.write())), Broken::Kind),
-        (event("RENAMED", &service(&[field(1, &meta)])), Broken::Event),
-        (event("ADDED", b"json{}"), Broken::Magic),
-        (event("ADDED", &service(&[field(1, &meta), vec![2 << 3 | 2, 100, 0]])), Broken::Overrun),
-        (event("ADDED", &service(&[vec![1 << 3, 0]])), Broken::WireType),
-        (event("ADDED", &[&b"k8s\0"[..], &[0xff; 12]].concat()), Broken::Varint),
+        (event("ADDED", &service(&[spec.clone(), field(1, &meta)])), WireError::Order),
+        (event("ADDED", &service(&[field(1, &meta), spec.clone(), field(1, &meta)])), WireError::Order),
+        (event("ADDED", &service(&[field(1, &meta), field(2, &unusual_tag)])), WireError::Tag),
+        (event("ADDED", &envelope("Secret", &narrowed.write())), WireError::Kind),
+        (event("RENAMED", &service(&[field(1, &meta)])), WireError::Event),
+        (event("ADDED", b"json{}"), WireError::Magic),
+        (event("ADDED", &service(&[field(1, &meta), vec![2 << 3 | 2, 100, 0]])), WireError::Overrun),
+        (event("ADDED", &service(&[vec![1 << 3, 0]])), WireError::WireType),
+        (event("ADDED", &[&b"k8s\0"[..], &[0xff; 12]].concat()), WireError::Varint),
     ] {
-        assert_eq!(scan(Body::Watch, bytes, &[1]).unwrap_err(), problem);
+        assert_eq!(scan(BodyKind::Watch, bytes, &[1]).unwrap_err(), problem);
     }
 }
 
@@ -352,9 +353,9 @@ fn a_stream_that_is_only_looked_at_stays_as_it_is() {
         ..Service::default()
     };
     let bytes = Bytes::from(list(&[service]));
-    let mut narrower = Narrower::new(Format::Protobuf, Body::List, narrowing(), false);
+    let mut narrower = Narrower::new(Format::Protobuf, BodyKind::List, narrowing(), false);
     assert_eq!(narrower.feed(bytes.clone()), Ok(bytes));
-    assert_eq!(narrower.seen().narrowed, 1);
+    assert_eq!(narrower.summary().narrowed, 1);
 }
 
 #[test]
@@ -362,8 +363,8 @@ fn a_body_may_end_after_a_whole_list_and_between_events_only() {
     let service = Service { external_ips: vec!["192.0.2.1".to_owned()], ..Service::default() };
     let events = event("ADDED", &envelope("Service", &service.write()));
     for (body, bytes, ends) in [
-        (Body::List, list(&[service]), false),
-        (Body::Watch, [events.clone(), events.clone()].concat(), true),
+        (BodyKind::List, list(&[service]), false),
+        (BodyKind::Watch, [events.clone(), events.clone()].concat(), true),
     ] {
         let bytes = Bytes::from(bytes);
         for length in 0..=bytes.len() {
@@ -371,14 +372,14 @@ fn a_body_may_end_after_a_whole_list_and_between_events_only() {
             narrower.feed(bytes.slice(..length)).unwrap();
             let between = ends && (length == 0 || length == events.len());
             let whole = length == bytes.len() || between;
-            // A list is an envelope with a few fields; after each of them it could be over.
-            if whole || body == Body::Watch {
+            // A list is an envelope with a few fields, and could end after each of them.
+            if whole || body == BodyKind::Watch {
                 assert_eq!(narrower.finish().is_ok(), whole, "{body:?} {length}");
             }
         }
     }
-    let mut narrower = Narrower::new(Format::Protobuf, Body::List, narrowing(), true);
+    let mut narrower = Narrower::new(Format::Protobuf, BodyKind::List, narrowing(), true);
     let cut = Bytes::from(list(&[Service::default(), Service::default()])).slice(..60);
     narrower.feed(cut).unwrap();
-    assert_eq!(narrower.finish(), Err(Broken::Truncated));
+    assert_eq!(narrower.finish(), Err(WireError::Truncated));
 }

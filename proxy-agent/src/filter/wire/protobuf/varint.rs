@@ -1,27 +1,27 @@
-//! Protobuf's numbers of variable length, one byte at a time.
+//! Reads protobuf's variable-length numbers, one byte at a time.
 
-use super::super::Broken;
+use super::WireError;
 
-/// A number of which some bytes have been read.
+/// A partly read number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Varint {
     value: u64,
     bits: u32,
 }
 
-/// After one more byte.
+/// The result of one more byte.
 pub(super) enum VarintStep {
     More(Varint),
     Done(u64),
 }
 
 impl Varint {
-    /// Nothing read yet.
+    /// No byte read yet.
     pub(super) const START: Self = Self { value: 0, bits: 0 };
 
-    pub(super) fn add(self, byte: u8) -> Result<VarintStep, Broken> {
+    pub(super) fn add(self, byte: u8) -> Result<VarintStep, WireError> {
         if self.bits > 63 {
-            return Err(Broken::Varint);
+            return Err(WireError::Varint);
         }
         let value = self.value | (u64::from(byte & 0x7f) << self.bits);
         Ok(if byte < 0x80 {
