@@ -1,4 +1,4 @@
-//! Bad settings are refused with the reason, before anything is served.
+//! The agent refuses invalid settings with the reason, before it serves.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

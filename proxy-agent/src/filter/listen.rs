@@ -1,4 +1,5 @@
-//! Listens on the loopback address: TLS with a client certificate first, then kube-proxy's requests.
+//! Listens on the loopback address: TLS with a client certificate first, then kube-proxy's
+//! requests.
 //!
 //! Every process of the node can connect. A client without the certificate gets a bounded wait for
 //! its handshake, a bounded share of the CPU and a few kilobytes, so it cannot delay kube-proxy for
@@ -40,7 +41,8 @@ const LARGEST_HANDSHAKE: usize = 16 * 1024;
 const RECEIVE_BUFFER: usize = 32 * 1024;
 /// The limit of authenticated connections. kube-proxy has one, or a few without HTTP/2.
 const MOST_CONNECTIONS: usize = 16;
-/// kube-proxy's connection always has a watch. Connections are few, so idle ones of others end soon.
+/// kube-proxy's connection always has a watch. Connections are few, so idle ones of others end
+/// soon.
 const SETTINGS: Settings = Settings {
     streams: 16,
     headers: Duration::from_secs(10),

@@ -1,9 +1,9 @@
 //! Decides which requests the agent forwards, and how it changes a request for Services. Pure.
 //!
 //! The agent forwards kube-proxy's own token, so the API server allows no more than kube-proxy may
-//! do. But every process of the node can connect to the loopback address, and a token can be stolen.
-//! So the agent refuses requests that kube-proxy never sends, and says why. It compares paths
-//! literally: a path in another spelling does not match.
+//! do. But every process of the node can connect to the loopback address, and a token can be
+//! stolen. So the agent refuses requests that kube-proxy never sends, and says why. It compares
+//! paths literally: a path in another spelling does not match.
 
 use std::borrow::Cow;
 

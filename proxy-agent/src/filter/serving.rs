@@ -1,6 +1,6 @@
-//! The files with which kube-proxy finds the agent and both authenticate each other. Only their owner
-//! can read them, in a directory that only the two containers of the pod share. They are deleted
-//! with the pod.
+//! The files with which kube-proxy finds the agent and both authenticate each other. Only their
+//! owner can read them, in a directory that only the two containers of the pod share. They are
+//! deleted with the pod.
 //!
 //! `identity` makes the certificates, `mirror` writes the kubeconfig that hands them to kube-proxy.
 

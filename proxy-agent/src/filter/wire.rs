@@ -3,17 +3,17 @@
 //! Callers use [`Narrower`]: they feed it the bytes of a response, and forward the bytes that it
 //! returns. Behind it is one reader per format.
 //!
-//! - kube-proxy requests protobuf. A list of thousands of Services is one message, with its length at
-//!   its start. `protobuf` buffers nothing: it removes a field by giving it a number that no Service
-//!   has, which changes one byte and no length. Every protobuf reader skips fields that it does not
-//!   know. All other bytes stay the same.
-//! - A kube-proxy that is configured for JSON gets the same from `json`, which buffers one object at
-//!   a time.
+//! - kube-proxy requests protobuf. A list of thousands of Services is one message, with its length
+//!   at its start. `protobuf` buffers nothing: it removes a field by giving it a number that no
+//!   Service has, which changes one byte and no length. Every protobuf reader skips fields that it
+//!   does not know. All other bytes stay the same.
+//! - A kube-proxy that is configured for JSON gets the same from `json`, which buffers one object
+//!   at a time.
 //!
-//! The decision needs the labels of an object before its addresses. In protobuf the API server writes
-//! fields in the order of their numbers, metadata first. If it ever did not, the stream would be a
-//! [`WireError`] and the agent would cut it, because a Service that must be narrowed must not pass
-//! unchanged. The same holds for everything else that is unexpected.
+//! The decision needs the labels of an object before its addresses. In protobuf the API server
+//! writes fields in the order of their numbers, metadata first. If it ever did not, the stream
+//! would be a [`WireError`] and the agent would cut it, because a Service that must be narrowed
+//! must not pass unchanged. The same holds for everything else that is unexpected.
 //!
 //! Pure: the result does not depend on how the bytes are split into pieces.
 

@@ -1,5 +1,6 @@
-//! Limits how much is read from a client before it is authenticated. A handshake of kube-proxy takes
-//! two or three kilobytes. A client that sends more is not kube-proxy, and must not fill buffers.
+//! Limits how much is read from a client before it is authenticated. A handshake of kube-proxy
+//! takes two or three kilobytes. A client that sends more is not kube-proxy, and must not fill
+//! buffers.
 
 use std::io;
 use std::pin::Pin;

@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn rules_have_followed_when_nothing_is_left_to_write_and_that_has_been_so_for_a_while() {
-        // The view was read at 100; the pairs are when rules were last written and when that was last asked for.
+        // kube-proxy read the view at 100. Each pair: rules last written, change last queued.
         for (v4, v6, now, followed, why) in [
             ((101., 100.), (50., 40.), 101., false, "both families may still find something to do"),
             ((101., 100.), (50., 40.), 102.5, false, "it was asked for in the middle of a sync, maybe"),

@@ -1,5 +1,5 @@
-//! Decides which headers pass in each direction. Only known request headers do, so that no client can
-//! impersonate another user. No header about a connection crosses to another connection.
+//! Decides which headers pass in each direction. Only known request headers do, so that no client
+//! can impersonate another user. No header about a connection crosses to another connection.
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,

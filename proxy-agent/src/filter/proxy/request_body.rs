@@ -1,5 +1,6 @@
-//! Reads the bodies of requests. Only Events have a body, and they are small. All bodies in progress
-//! share one budget of bytes. A body that does not fit waits unread, bounded by HTTP flow control.
+//! Reads the bodies of requests. Only Events have a body, and they are small. All bodies in
+//! progress share one budget of bytes. A body that does not fit waits unread, bounded by HTTP flow
+//! control.
 
 use std::sync::Arc;
 use std::time::Duration;

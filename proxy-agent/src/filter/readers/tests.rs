@@ -18,7 +18,7 @@ fn has(readers: &Readers, epoch: Epoch) -> bool {
     readers.kube_proxy(epoch).synced_at.is_some()
 }
 
-/// Lists and watches to the end of the initial events.
+/// Watches until the end of the initial events.
 fn reads(readers: &mut Readers, client: ClientId, epoch: Epoch) {
     assert_eq!(readers.admit(client, ServiceRead::WatchFromStart, epoch), Admission::Forward);
     readers.watch_opened(client);
@@ -44,7 +44,7 @@ fn kube_proxy_is_known_by_the_first_word_of_its_user_agent() {
 fn nobody_goes_on_from_what_another_has_listed() {
     let mut readers = Readers::default();
     reads(&mut readers, kube_proxy(1), 1);
-    // The view changes; somebody looks around before kube-proxy comes back to its watch.
+    // The view changes; another client lists before kube-proxy resumes its watch.
     for client in [KUBECTL, kube_proxy(2)] {
         readers.admit(client, ServiceRead::List, 2);
         readers.list_sent(client, delivery(2));
@@ -89,7 +89,7 @@ fn the_rules_of_a_kube_proxy_that_left_stay_true_until_the_view_changes() {
     readers.connection_closed(1);
     assert_eq!(readers.kube_proxy(1), KubeProxySync { synced_at: Some(delivery(1).at), open_watches: 0 });
     assert!(!has(&readers, 2));
-    // It comes back, or another is started: until it has read, the rules are those of the one before.
+    // Until a new kube-proxy has read the view, the rules are those of its predecessor.
     assert_eq!(readers.admit(kube_proxy(2), ServiceRead::WatchFromVersion, 1), Admission::Expired);
     readers.admit(kube_proxy(2), ServiceRead::WatchFromStart, 1);
     assert!(has(&readers, 1) && !has(&readers, 2));

@@ -1,6 +1,6 @@
 //! The certificates for the loopback address: one authenticates the agent to kube-proxy, the other
-//! one kube-proxy to the agent. The key of the CA that signs both is discarded afterwards, so nobody
-//! can issue another certificate.
+//! one kube-proxy to the agent. The key of the CA that signs both is discarded afterwards, so
+//! nobody can issue another certificate.
 //!
 //! An agent that restarts in the same pod reuses them: kube-proxy reads its certificate only once,
 //! when it starts, and would not know a new one. They are in one file, so that they are complete or

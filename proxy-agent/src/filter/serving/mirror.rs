@@ -19,8 +19,8 @@ pub(crate) enum MirrorScope {
 }
 
 /// Writes a kubeconfig with the agent's address, server name and CA, and with a client certificate
-/// for the agent. The token stays; client-go sends both. Also copies the files that kube-proxy would
-/// not see otherwise. Leaves an unchanged file untouched, because kube-proxy exits when its
+/// for the agent. The token stays; client-go sends both. Also copies the files that kube-proxy
+/// would not see otherwise. Leaves an unchanged file untouched, because kube-proxy exits when its
 /// configuration file is written.
 pub(crate) fn mirror(
     kubeconfig: &Path,

@@ -65,7 +65,7 @@ fn a_list_whose_pages_belong_to_two_views_starts_over() {
     session.admit(ServiceRead::List, 1);
     session.list_sent(delivery(1));
     assert_eq!(session.admit(ServiceRead::NextPage, 2), Admission::Expired);
-    // And a list that was on its way when the view changed counts for the old one.
+    // A list that was in progress when the view changed counts for the old view.
     session.admit(ServiceRead::List, 2);
     session.list_sent(delivery(1));
     assert_eq!(session.admit(ServiceRead::WatchFromVersion, 2), Admission::Expired);

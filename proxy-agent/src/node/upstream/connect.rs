@@ -1,5 +1,5 @@
-//! Opens connections to the API server. A name may have several IP addresses, and any of them may be
-//! dead. Each has a timeout, TLS handshake included, before the next one is tried.
+//! Opens connections to the API server. A name may have several IP addresses, and any of them may
+//! be dead. Each has a timeout, TLS handshake included, before the next one is tried.
 
 use std::io;
 use std::net::SocketAddr;

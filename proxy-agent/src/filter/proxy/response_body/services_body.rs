@@ -1,6 +1,6 @@
 //! A response with Services: forwarded piece by piece as fast as kube-proxy reads, decompressed and
-//! narrowed on the way. A watch ends when the view changes. The body records how much the client has
-//! received.
+//! narrowed on the way. A watch ends when the view changes. The body records how much the client
+//! has received.
 
 use std::pin::Pin;
 use std::sync::Arc;

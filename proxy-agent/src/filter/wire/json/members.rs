@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use super::WireError;
 
-/// The members in their original order. A duplicate name is an error, because readers would disagree
-/// on which one counts.
+/// The members in their original order. A duplicate name is an error, because readers would
+/// disagree on which one counts.
 pub(super) struct RawMembers<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> RawMembers<'a> {

@@ -1,5 +1,5 @@
-//! The meaning of the messages and strings of a stream: the type of the current event, the labels of
-//! the current object, and the summary of the stream. Knows nothing of bytes and lengths.
+//! The meaning of the messages and strings of a stream: the type of the current event, the labels
+//! of the current object, and the summary of the stream. Knows nothing of bytes and lengths.
 
 use std::sync::Arc;
 
