@@ -5,8 +5,8 @@
 //! `session` (which reads of a client belong to the current view), `readers` (which reads count as
 //! kube-proxy's) and `wire` (removes addresses from a stream). `serving` has the certificates with
 //! which agent and kube-proxy authenticate each other, and `kube_proxy_files` hands them over.
-//! `listen` accepts connections, `proxy` forwards requests, `connections` records what each client
-//! has read, and `progress` tells the report.
+//! `listen` accepts connections, `proxy` forwards requests, `connections` records the reads of each
+//! client, and `progress` tells the report.
 
 pub(crate) mod progress;
 
@@ -71,9 +71,7 @@ pub struct FilterArgs {
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FilterError {
-    #[error(
-        "--listen {0} is not a loopback address: hosts that can reach it could connect to the API server as kube-proxy"
-    )]
+    #[error("--listen {0} is not a loopback address: the agent serves processes of its own node only")]
     NotLoopback(SocketAddr),
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen { address: SocketAddr, source: io::Error },

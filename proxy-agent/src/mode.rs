@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::filter::{self, FilterArgs, FilterError};
 
-/// What the agent does on its node.
+/// A mode of the agent.
 #[derive(Debug, Subcommand)]
 pub enum Mode {
     /// Serve the node's stock kube-proxy as its API server, and narrow the Services that it sees.

@@ -100,7 +100,7 @@ async fn addresses_are_hidden_in_lists_and_watches_in_json() {
     }
     let (code, page) = agent.ask(&[ACCEPT, "/api/v1/services?limit=1"]);
     assert_eq!((code, parse(&page)["items"].as_array().unwrap().len()), (200, 1));
-    // A table has the addresses in its cells; it is not what is answered.
+    // A Table would have the addresses in its cells, so the agent does not request one.
     let (_, body) =
         agent.ask(&["-HAccept: application/json;as=Table;v=v1;g=meta.k8s.io", "/api/v1/services"]);
     assert_eq!(parse(&body)["kind"], "ServiceList");

@@ -25,7 +25,7 @@ impl ClientConnections {
         Arc::new(ClientConnection { id, connections: self.clone() })
     }
 
-    /// Announces each change of what clients have read.
+    /// Announces each change of the clients' reads.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

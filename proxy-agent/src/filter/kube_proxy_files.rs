@@ -15,8 +15,8 @@ use crate::node::upstream::{ApiServer, ClientCertificate, Upstream};
 /// How often the agent reads the files. The kubelet updates them about once a minute.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// kube-proxy's own files, the directory that kube-proxy sees instead, and what the agent has read
-/// from the files.
+/// kube-proxy's own files, the directory that kube-proxy sees instead, and the API server and
+/// certificate that the agent has read from the files.
 pub(crate) struct KubeProxyFiles {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) directory: PathBuf,

@@ -1,6 +1,7 @@
 //! Handles one request of kube-proxy: the agent refuses it, answers it, or forwards it and narrows
 //! the response.
 
+mod error;
 mod gunzip;
 mod headers;
 mod request_body;
@@ -19,8 +20,9 @@ use isp_client::chain;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use self::error::ProxyError;
 use self::headers::BodyHandling;
-use self::request_body::{RequestBodies, RequestBodyError};
+use self::request_body::RequestBodies;
 pub(crate) use self::response_body::ResponseBody;
 use self::response_body::ServicesRead;
 use super::connections::{ClientConnection, ClientConnections};
@@ -193,57 +195,5 @@ impl Proxy {
         };
         headers::remove_connection_headers(response.headers_mut());
         Ok(response)
-    }
-}
-
-/// Why the agent answers a request itself.
-#[derive(Debug, thiserror::Error)]
-enum ProxyError {
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    #[error("this agent does not forward upgrades, because kube-proxy requests none")]
-    Upgrade,
-    #[error(transparent)]
-    Body(#[from] RequestBodyError),
-    #[error("the request has no valid path")]
-    Path,
-    #[error("the view of this node changed since this was read: list again")]
-    Expired,
-    #[error("this agent does not know yet what this node may see")]
-    NoView,
-    #[error("this agent cannot reach the API server")]
-    Upstream,
-    #[error("the API server did not answer within {} s", RESPONSE_TIMEOUT.as_secs())]
-    Timeout,
-    #[error("the API server answered in an encoding in which this agent cannot hide addresses")]
-    Unreadable,
-}
-
-impl ProxyError {
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::Refused(Refusal::Encoding { .. }) => StatusCode::NOT_ACCEPTABLE,
-            Self::Refused(_) => StatusCode::FORBIDDEN,
-            Self::Upgrade | Self::Path => StatusCode::BAD_REQUEST,
-            Self::Body(RequestBodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Body(RequestBodyError::Timeout) => StatusCode::REQUEST_TIMEOUT,
-            Self::Body(RequestBodyError::BudgetExhausted) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Expired => StatusCode::GONE,
-            Self::NoView => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Upstream | Self::Unreadable => StatusCode::BAD_GATEWAY,
-            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        }
-    }
-
-    fn outcome(&self) -> RequestOutcome {
-        match self {
-            Self::Expired => RequestOutcome::Expired,
-            Self::NoView | Self::Upstream | Self::Unreadable | Self::Timeout => RequestOutcome::Failed,
-            _ => RequestOutcome::Refused,
-        }
-    }
-
-    fn reply(&self) -> Reply {
-        status::reply(self.status(), &self.to_string())
     }
 }

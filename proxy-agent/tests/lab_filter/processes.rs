@@ -82,7 +82,7 @@ impl<'a> Behind<'a> {
         Self { scenario, version, agent, kube_proxy }
     }
 
-    /// Kills the agent, and starts another one, which reports the view anew.
+    /// Kills the agent, and starts another one, which reports the view itself.
     pub(crate) async fn replace_agent(&mut self, pause: Duration) {
         self.agent.kill();
         tokio::time::sleep(pause).await;
