@@ -1,90 +1,77 @@
-//! `proxy-agent filter`: puts the parts together.
+//! Mode Filter: an HTTPS server on the loopback address that the node's stock kube-proxy uses as
+//! its API server. It forwards kube-proxy's requests and narrows the Services in the responses.
+//!
+//! Four modules decide and do no I/O: `request` (which requests pass, and how they are narrowed),
+//! `session` (which reads of a client belong to the current view), `readers` (which reads count as
+//! kube-proxy's) and `wire` (removes addresses from a stream). `serving` has the certificates with
+//! which agent and kube-proxy authenticate each other, and `kube_proxy_files` hands them over.
+//! `listen` accepts connections, `proxy` forwards requests, `connections` records the reads of each
+//! client, and `progress` tells the report.
+
+pub(crate) mod progress;
+
+mod connections;
+mod kube_proxy_files;
+mod listen;
+mod metrics;
+mod proxy;
+mod readers;
+mod request;
+mod serving;
+mod session;
+mod wire;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use isp_runtime::admin::{Admin, AdminError};
-use isp_runtime::listen::listen;
 use isp_runtime::program::{Program, ProgramError};
-use isp_runtime::shutdown::Shutdown;
+use isp_runtime::readiness::Pending;
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::time::sleep;
-use tracing::{info, warn};
+use tracing::info;
 
-use crate::files::Files;
-use crate::listen::{self, Server};
-use crate::metrics::Metrics;
-use crate::proxy::Proxy;
-use crate::report;
-use crate::serving::{Identity, Mirrored, ServingError};
-use crate::state::State;
-use crate::upstream::{self, ClientCertificate, Place, Upstream, UpstreamError};
-use crate::view_source;
+use self::connections::ClientConnections;
+use self::kube_proxy_files::KubeProxyFiles;
+use self::listen::Server;
+use self::metrics::FilterMetrics;
+use self::progress::FilterProgress;
+use self::proxy::Proxy;
+use self::serving::{Identity, MirrorScope, ServingError};
+use crate::node::upstream::{ClientCertificate, Upstream, UpstreamError};
+use crate::node::view::ViewStore;
+use crate::node::{Node, NodeArgs, PORT_TIMEOUT, PULSE_TIMEOUT, SHUTDOWN_GRACE};
 
-const GRACE: Duration = Duration::from_secs(5);
-/// How often an address for the metrics that cannot be had is tried.
-const METRICS_AGAIN: Duration = Duration::from_secs(10);
-/// The agent of a pod that ends has the node's ports until it has ended.
-const PORT_PATIENCE: Duration = Duration::from_mins(1);
-/// Each of the tasks that are never to rest turns many times within this.
-const PULSE: Duration = Duration::from_mins(1);
-
-/// What the filter is told.
+/// The settings of mode Filter.
 #[derive(Debug, Args)]
 pub struct FilterArgs {
-    /// The node that this agent serves.
-    #[arg(long, env = "NODE_NAME")]
-    node_name: String,
-    /// The pool that the node belongs to.
-    #[arg(long, env = "AGENT_POOL", default_value = isp_api::names::DEFAULT_POOL)]
-    pool: String,
-    /// The revision of the pool's DaemonSet that started this agent.
-    #[arg(long, env = "AGENT_REVISION", default_value = "")]
-    revision: String,
-    /// kube-proxy's own kubeconfig, as the cluster has it: it says where the API server is.
-    #[arg(long, default_value = "/var/lib/kube-proxy/kubeconfig.conf")]
-    kube_proxy_kubeconfig: PathBuf,
-    /// The directory that kube-proxy sees in the place of its own: its files, with a kubeconfig that leads here.
+    #[command(flatten)]
+    node: NodeArgs,
+    /// Directory that kube-proxy sees in place of its own. The agent fills it with kube-proxy's
+    /// files and a kubeconfig that leads to the agent.
     #[arg(long, default_value = "/run/proxy-agent")]
     serving_directory: PathBuf,
-    /// Put only the kubeconfig there: the other files of its directory stay as kube-proxy has them.
+    /// Write only the kubeconfig there, because kube-proxy still sees its other files.
     #[arg(long)]
     only_kubeconfig: bool,
-    /// Where kube-proxy is served; a loopback address.
+    /// Loopback address that serves kube-proxy.
     #[arg(long, default_value = "127.0.0.1:10260")]
     listen: SocketAddr,
-    /// Where /healthz, /readyz and /metrics are served.
-    #[arg(long, default_value = "127.0.0.1:10261")]
-    admin: SocketAddr,
-    /// The node's address, where /metrics alone is served to the network; without it, nowhere else.
-    #[arg(long, env = "METRICS_HOST")]
-    metrics_host: Option<IpAddr>,
-    /// The port there.
-    #[arg(long, default_value_t = 10261)]
-    metrics_port: u16,
-    /// The token with which the agent itself asks the API server.
-    #[arg(long, default_value = "/var/run/secrets/kubernetes.io/serviceaccount/token")]
-    token_file: PathBuf,
-    /// Where kube-proxy serves its own metrics; there the agent looks whether the kernel has followed. Of the loopback, both families
-    /// are tried.
+    /// Address of kube-proxy's metrics, which tell whether its rules are in the kernel. For a
+    /// loopback address, the agent tries both IP families.
     #[arg(long, default_value = "127.0.0.1:10249")]
     kube_proxy_metrics: SocketAddr,
 }
 
-/// Why the filter cannot run.
+/// Why mode Filter cannot run.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FilterError {
-    #[error(
-        "--listen {0} is no loopback address: every process that can reach it can use kube-proxy's way to the API server"
-    )]
+    #[error("--listen {0} is not a loopback address: the agent serves processes of its own node only")]
     NotLoopback(SocketAddr),
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen { address: SocketAddr, source: io::Error },
@@ -98,134 +85,70 @@ pub enum FilterError {
     Program(#[from] ProgramError),
 }
 
-/// Runs until a signal ends it.
-pub async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
+/// Runs until a signal arrives.
+pub(crate) async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     let mut program = Program::start()?;
     if !arguments.listen.ip().is_loopback() {
         return Err(FilterError::NotLoopback(arguments.listen));
     }
-    let view_known = program.readiness().register("view");
-    let proxy_connected = program.readiness().register("kube-proxy");
-    let (metrics, mut registry) = (Arc::new(Metrics::default()), Registry::default());
+    let kubeconfig = arguments.node.kube_proxy_kubeconfig.clone();
+    let mut registry = Registry::default();
+    let node = Node::new(arguments.node, &program, &mut registry)?;
+    let kube_proxy_synced = program.readiness().register("kube-proxy");
+    let metrics = Arc::new(FilterMetrics::default());
     metrics.register(&mut registry);
 
-    let registry = Arc::new(registry);
-
-    let kubeconfig = &arguments.kube_proxy_kubeconfig;
-    let place = Place::read(kubeconfig)?;
-    let certificate = ClientCertificate::read(kubeconfig)?;
-    let upstream = Upstream::new(&place, kubeconfig)?;
+    let certificate = ClientCertificate::read(&kubeconfig)?;
+    let upstream = Upstream::new(&node.api_server, &kubeconfig)?;
     upstream.present(certificate.as_ref())?;
-    // With a connection of its own, so that the view is known whatever is not read on the other, and without kube-proxy's certificate.
-    let client = upstream::client(Upstream::new(&place, kubeconfig)?, &arguments.token_file);
     let shutdown = program.shutdown();
-    let sockets = tokio::select! {
-        sockets = open(&arguments) => sockets?,
-        () = shutdown.requested() => return Ok(program.finish(GRACE).await?),
+    let (listener, admin) = tokio::select! {
+        sockets = open_sockets(arguments.listen, &node) => sockets?,
+        () = shutdown.requested() => return Ok(program.finish(SHUTDOWN_GRACE).await?),
     };
-    let address = sockets.proxy.local_addr().unwrap_or(arguments.listen);
+    let address = listener.local_addr().unwrap_or(arguments.listen);
     let identity = Identity::at(&arguments.serving_directory, address.ip())?;
     let (name, tls) = (identity.name.clone(), identity.tls()?);
-    let files = Files {
-        kubeconfig: kubeconfig.clone(),
-        directory: arguments.serving_directory.clone(),
+    let files = KubeProxyFiles {
+        kubeconfig,
+        directory: arguments.serving_directory,
         address,
         identity,
-        mirrored: if arguments.only_kubeconfig { Mirrored::Kubeconfig } else { Mirrored::All },
+        scope: if arguments.only_kubeconfig { MirrorScope::Kubeconfig } else { MirrorScope::AllFiles },
+        api_server: node.api_server.clone(),
+        certificate,
+        upstream: upstream.clone(),
     };
-    // Written when the agent listens: kube-proxy starts when it finds it.
+    // kube-proxy starts when it finds these files, so the agent listens before it writes them.
     files.mirror()?;
-    info!(%address, server = %place.server, "serving kube-proxy");
+    info!(%address, server = %node.api_server.address, "serving kube-proxy");
 
-    let state = State::new();
-    let proxy = Proxy::new(arguments.node_name.clone(), state.clone(), upstream.clone(), metrics.clone());
-    program.serve_admin_on(sockets.admin, registry.clone());
-    if let Some(host) = arguments.metrics_host {
-        let metrics =
-            serve_metrics(SocketAddr::new(host, arguments.metrics_port), registry, shutdown.clone());
-        program.spawn_endless("metrics", metrics);
-    }
-    let pulse = |name| program.health().register(name, PULSE);
-    let (listening, mirroring, reporting) = (pulse("listener"), pulse("files"), pulse("report"));
-    let server = Server { name, tls, proxy: Arc::new(proxy), state: state.clone(), metrics: metrics.clone() };
-    program.spawn("listener", listen::serve(sockets.proxy, server, listening, shutdown.clone()));
-    let view =
-        view_source::follow(client.clone(), arguments.node_name.clone(), state.clone(), metrics.clone());
-    program.spawn_endless("view", view);
-    program.spawn_endless("files", files.keep(place, certificate, upstream, mirroring, shutdown));
-    let (observing, observed) = watch::channel(report::Observed::default());
-    program
-        .spawn_endless("own object", report::follow(client.clone(), arguments.node_name.clone(), observing));
-    let reporter = report::Reporter {
-        client,
-        node: arguments.node_name,
-        pool: arguments.pool,
-        revision: arguments.revision,
-        kube_proxy_metrics: arguments.kube_proxy_metrics,
-        state: state.clone(),
-        observed,
-        metrics,
-        pulse: reporting,
-    };
-    program.spawn_endless("report", reporter.run());
-    program.spawn_endless("readiness", become_ready(state, view_known, proxy_connected));
-    Ok(program.finish(GRACE).await?)
+    let (view, connections) = (node.view.clone(), Arc::<ClientConnections>::default());
+    let proxy =
+        Proxy::new(node.name().to_owned(), view.clone(), connections.clone(), upstream, metrics.clone());
+    let server = Server { name, tls, proxy: Arc::new(proxy), metrics };
+    let pulse = |name| program.health().register(name, PULSE_TIMEOUT);
+    let (listening, following) = (pulse("listener"), pulse("files"));
+    program.spawn("listener", listen::serve(listener, server, listening, shutdown.clone()));
+    program.spawn_endless("files", files.follow(following, shutdown));
+    program.spawn_endless("kube-proxy readiness", become_ready(view, connections.clone(), kube_proxy_synced));
+    let progress = FilterProgress::new(connections, arguments.kube_proxy_metrics);
+    node.spawn(&mut program, admin, registry, progress);
+    Ok(program.finish(SHUTDOWN_GRACE).await?)
 }
 
-/// Does nothing until a signal ends it.
-pub async fn hold() -> Result<(), FilterError> {
-    let program = Program::start()?;
-    program.shutdown().requested().await;
-    Ok(program.finish(GRACE).await?)
+async fn open_sockets(address: SocketAddr, node: &Node) -> Result<(TcpListener, Admin), FilterError> {
+    let listener = isp_runtime::listen::listen(address, PORT_TIMEOUT).await;
+    let listener = listener.map_err(|source| FilterError::Listen { address, source })?;
+    Ok((listener, node.open_admin().await?))
 }
 
-/// The sockets without which there is no agent.
-struct Sockets {
-    proxy: TcpListener,
-    admin: Admin,
-}
-
-async fn open(arguments: &FilterArgs) -> Result<Sockets, FilterError> {
-    let address = arguments.listen;
-    let proxy = listen(address, PORT_PATIENCE).await;
-    let proxy = proxy.map_err(|source| FilterError::Listen { address, source })?;
-    let failed = |source| AdminError::new(arguments.admin, source);
-    let admin = Admin::on(listen(arguments.admin, PORT_PATIENCE).await.map_err(failed)?).map_err(failed)?;
-    Ok(Sockets { proxy, admin })
-}
-
-/// Serves the metrics to the network. An address that cannot be had is no reason for an agent not to work.
-async fn serve_metrics(address: SocketAddr, registry: Arc<Registry>, shutdown: Shutdown) {
-    let mut said = false;
-    let admin = loop {
-        match Admin::bind(address).await {
-            Ok(admin) => break admin,
-            Err(error) if !said => {
-                warn!(%error, "the network does not get the metrics yet; it is tried again");
-                said = true;
-            }
-            Err(_) => {}
-        }
-        sleep(METRICS_AGAIN).await;
-    };
-    admin.serve_metrics(registry, shutdown).await;
-}
-
-/// Ready once the view is known and kube-proxy has read it; never unready again: a node whose agent restarts keeps its rules.
-async fn become_ready(
-    state: Arc<State>,
-    view_known: isp_runtime::readiness::Pending,
-    proxy_connected: isp_runtime::readiness::Pending,
-) {
-    let mut views = state.views();
-    let _ = views.wait_for(Option::is_some).await;
-    drop(view_known);
-    let mut readings = state.readings();
-    let connected = || {
-        let epoch = state.current().map_or(0, |current| current.epoch);
-        state.reading(epoch).had_since.is_some()
-    };
-    let _ = readings.wait_for(|_| connected()).await;
-    drop(proxy_connected);
+/// Marks the agent as ready once kube-proxy has read the current view. It never becomes unready
+/// again: a node whose agent restarts keeps its rules.
+async fn become_ready(view: Arc<ViewStore>, connections: Arc<ClientConnections>, kube_proxy_synced: Pending) {
+    let synced =
+        || view.current().is_some_and(|current| connections.kube_proxy(current.epoch).synced_at.is_some());
+    let _ = connections.changes().wait_for(|_| synced()).await;
+    drop(kube_proxy_synced);
     std::future::pending::<()>().await;
 }

@@ -1,9 +1,11 @@
-//! Objects for tests.
+//! Values for tests.
 
 use isp_api::IngressSourcePreserve;
 use serde_json::{Value, json};
 
-/// An object whose ingress nodes carry `role: edge`, with these further fields of its spec.
+use crate::node::report::ReportingAgent;
+
+/// An object whose ingress nodes have the label `role: edge`, with further fields of its spec.
 pub(crate) fn preserve(name: &str, further: Value) -> IngressSourcePreserve {
     let mut object = json!({
         "apiVersion": "sourcepreserve.io/v1alpha1",
@@ -18,4 +20,8 @@ pub(crate) fn preserve(name: &str, further: Value) -> IngressSourcePreserve {
         spec.extend(further);
     }
     serde_json::from_value(object).unwrap()
+}
+
+pub(crate) fn reporting_agent() -> ReportingAgent {
+    ReportingAgent { node: "n".to_owned(), pool: "default".to_owned(), revision: String::new() }
 }

@@ -1,26 +1,14 @@
-//! The agent of a node: what stands between the node's stock kube-proxy and the API server.
+//! The agent of a node that is not an ingress node.
 //!
-//! `filter` is the program: an HTTPS server on the loopback that kube-proxy uses as its API server. What it decides is pure and
-//! has no I/O: `request` says what may be asked and how it is narrowed, `session` which reads of a client belong to the current view,
-//! `readers` what of them is kube-proxy's, `wire` takes addresses out of a stream. `serving` has the certificates by which agent and
-//! kube-proxy know each other; `listen` lets in who has one, `proxy` carries requests, `view_source` follows what the node may see,
-//! `report` acknowledges it.
+//! `mode` is the command line. `node` has the parts of every mode: the connection to the API
+//! server, the view of this node, and the report to its IngressSourceNode. Each mode has a module
+//! of its own. `filter` is an HTTPS server on the loopback address that the node's stock kube-proxy
+//! uses as its API server.
 
-mod files;
 mod filter;
 #[cfg(test)]
 mod fixtures;
-mod listen;
-mod metrics;
-mod proxy;
-mod readers;
-mod report;
-mod request;
-mod serving;
-mod session;
-mod state;
-mod upstream;
-mod view_source;
-mod wire;
+mod mode;
+mod node;
 
-pub use filter::{FilterArgs, FilterError, hold, run as filter};
+pub use mode::{AgentError, Mode};

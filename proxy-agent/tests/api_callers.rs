@@ -1,4 +1,5 @@
-//! Who is let in at the loopback, against a real API server: kube-proxy, by the certificate in its kubeconfig, and nobody else.
+//! Authentication on the loopback address, against a real API server: only a client with the
+//! certificate in kube-proxy's kubeconfig gets in.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -9,17 +10,17 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::time::Duration;
 
-use agent::{Agent, Own};
+use agent::{Agent, AgentToken};
 use isp_lab::ControlPlane;
 use serde_json::Value;
 
-/// The value of a counter of calls.
+/// Returns the value of a counter of connections.
 fn calls(agent: &Agent, outcome: &str) -> u64 {
     let name = format!("isp_agent_calls_total{{outcome=\"{outcome}\"}} ");
     agent.metrics().iter().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or(0)
 }
 
-/// curl without kube-proxy's certificate; whether it got any answer.
+/// Runs curl without kube-proxy's certificate, and says whether it got a response.
 fn without_certificate(agent: &Agent, arguments: &[&str]) -> bool {
     let mut curl = Command::new("curl");
     curl.args(["-sS", "-o", "/dev/null", "--max-time", "20", "--cacert"]).arg(agent.file("ca.crt"));
@@ -29,7 +30,7 @@ fn without_certificate(agent: &Agent, arguments: &[&str]) -> bool {
 
 #[tokio::test]
 async fn a_caller_without_the_certificate_gets_no_answer_even_with_kube_proxys_token() {
-    let agent = Agent::start(ControlPlane::shared().await.unwrap(), Own::Agent).await;
+    let agent = Agent::start(ControlPlane::shared().await.unwrap(), AgentToken::Agent).await;
     agent.wait_for_services();
     let own = rcgen::generate_simple_self_signed(["kube-proxy".to_owned()]).unwrap();
     fs::write(agent.file("other.crt"), own.cert.pem()).unwrap();
@@ -40,7 +41,7 @@ async fn a_caller_without_the_certificate_gets_no_answer_even_with_kube_proxys_t
     for arguments in [&[][..], &["--tls-max", "1.2"], &["--http1.1"], &other] {
         assert!(!without_certificate(&agent, arguments), "{arguments:?}");
     }
-    // One that has the certificate and does not know the name is none, either.
+    // A client with the certificate that does not know the server name does not get in, either.
     let mut nameless = Command::new("curl");
     nameless.args(["-sS", "-k", "--cert"]).arg(agent.file("client.crt"));
     nameless.arg("--key").arg(agent.file("client.key")).arg(format!("https://{}/version", agent.address));
@@ -52,16 +53,16 @@ async fn a_caller_without_the_certificate_gets_no_answer_even_with_kube_proxys_t
 #[tokio::test]
 async fn clients_of_kubernetes_send_the_certificate_and_the_token_of_one_kubeconfig() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let agent = Agent::start(cluster, Own::Agent).await;
+    let agent = Agent::start(cluster, AgentToken::Agent).await;
     agent.wait_for_services();
-    // kubectl reads a kubeconfig by the same code as kube-proxy.
+    // kubectl reads a kubeconfig with the same code as kube-proxy.
     let mirrored = agent.mirrored().display().to_string();
     let get = ["--kubeconfig", &mirrored, "get", "--raw", "/api/v1/services"];
     let output = cluster.kubectl(&get).await.unwrap();
     assert!(output.success, "{output:?}");
     let list: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(list["kind"], "ServiceList");
-    // The token is what decides: with the certificate alone the API server sees nobody.
+    // The token decides: the API server does not know the certificate.
     fs::write(agent.file("kube-proxy"), "no-token").unwrap();
     let output = cluster.kubectl(&get).await.unwrap();
     assert!(!output.success && output.stderr.contains("Unauthorized"), "{output:?}");
@@ -69,10 +70,10 @@ async fn clients_of_kubernetes_send_the_certificate_and_the_token_of_one_kubecon
 
 #[tokio::test]
 async fn an_agent_that_is_started_again_in_its_pod_knows_kube_proxy_still() {
-    let mut agent = Agent::start(ControlPlane::shared().await.unwrap(), Own::Agent).await;
+    let mut agent = Agent::start(ControlPlane::shared().await.unwrap(), AgentToken::Agent).await;
     let mirrored = fs::read(agent.mirrored()).unwrap();
     agent.restart();
-    // kube-proxy has read its kubeconfig once; the files of the first start are what the test asks with.
+    // kube-proxy reads its kubeconfig only once, so the test uses the files of the first start.
     assert_eq!(agent.ask(&["/version"]).0, 200);
     assert_eq!(fs::read(agent.mirrored()).unwrap(), mirrored);
 }
@@ -83,7 +84,8 @@ async fn a_kube_proxy_that_is_known_by_a_certificate_of_its_own_is_so_behind_the
     let admin: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig()).unwrap()).unwrap();
     let user = admin["users"][0]["user"].clone();
     assert!(user.get("client-certificate-data").or(user.get("client-certificate")).is_some(), "{user}");
-    let agent = Agent::start_as(cluster, agent::place(cluster), Own::Agent, Some(user), &[]).await;
+    let agent =
+        Agent::start_as(cluster, agent::api_server(cluster), AgentToken::Agent, Some(user), &[]).await;
     agent.wait("knows its view", |agent| agent.ask_without_token("/api/v1/services") == 200);
     assert!(!without_certificate(&agent, &[]), "it is presented for nobody else");
 }
@@ -91,7 +93,7 @@ async fn a_kube_proxy_that_is_known_by_a_certificate_of_its_own_is_so_behind_the
 #[tokio::test]
 async fn a_port_that_an_earlier_agent_still_has_is_waited_for() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let mut agent = Agent::start(cluster, Own::Agent).await;
+    let mut agent = Agent::start(cluster, AgentToken::Agent).await;
     agent.program.end().unwrap();
     let held = TcpListener::bind(agent.address).unwrap();
     agent.start_again();

@@ -1,4 +1,5 @@
-//! An API server that cannot be reached, or that is there and says nothing: the agent notices, says so, and comes back.
+//! An API server that is unreachable or silent: the agent notices it, answers with an error, and
+//! recovers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -7,7 +8,7 @@ mod agent;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as BlockingListener};
 use std::time::{Duration, Instant};
 
-use agent::{Agent, Own};
+use agent::{Agent, AgentToken};
 use isp_lab::ControlPlane;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -15,61 +16,61 @@ use tokio::sync::watch;
 
 const SERVICES: &str = "/api/v1/services?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// What the way to the API server does.
+/// The state of the link to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Link {
     Open,
-    /// Connections are there, and nothing comes through.
+    /// Connections stay open, and no byte passes.
     Silent,
-    /// Connections are cut, and new ones too.
+    /// Connections break, new ones as well.
     Cut,
 }
 
-/// A way to the API server that can fail.
+/// A link to the API server that can fail.
 struct Relay {
     port: u16,
-    way: watch::Sender<Way>,
+    link: watch::Sender<Link>,
 }
 
 impl Relay {
     async fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let way = watch::Sender::new(Way::Open);
-        let ways = way.clone();
+        let link = watch::Sender::new(Link::Open);
+        let links = link.clone();
         tokio::spawn(async move {
             loop {
                 let (near, _) = listener.accept().await.unwrap();
-                tokio::spawn(carry(near, server, ways.subscribe()));
+                tokio::spawn(carry(near, server, links.subscribe()));
             }
         });
-        Self { port, way }
+        Self { port, link }
     }
 
-    fn set(&self, way: Way) {
-        self.way.send_replace(way);
+    fn set(&self, link: Link) {
+        self.link.send_replace(link);
     }
 }
 
-async fn carry(near: TcpStream, server: SocketAddr, mut way: watch::Receiver<Way>) {
+async fn carry(near: TcpStream, server: SocketAddr, mut link: watch::Receiver<Link>) {
     let far = TcpStream::connect(server).await.unwrap();
     let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
-    let (there, back) = (way.clone(), way.clone());
+    let (there, back) = (link.clone(), link.clone());
     tokio::select! {
         () = copy(near_in, far_out, there) => {}
         () = copy(far_in, near_out, back) => {}
-        _ = way.wait_for(|way| *way == Way::Cut) => {}
+        _ = link.wait_for(|link| *link == Link::Cut) => {}
     }
 }
 
 async fn copy(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
-    mut way: watch::Receiver<Way>,
+    mut link: watch::Receiver<Link>,
 ) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        way.wait_for(|way| *way == Way::Open).await.unwrap();
+        link.wait_for(|link| *link == Link::Open).await.unwrap();
         if to.write_all(&buffer[..read]).await.is_err() {
             return;
         }
@@ -79,37 +80,38 @@ async fn copy(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_way_that_falls_silent_or_breaks_is_noticed_and_requests_go_on_when_it_is_back() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let mut place = agent::place(cluster);
-    let server = place["server"].as_str().unwrap().trim_start_matches("https://").parse().unwrap();
+    let mut api_server = agent::api_server(cluster);
+    let server = api_server["server"].as_str().unwrap().trim_start_matches("https://").parse().unwrap();
     let relay = Relay::start(server).await;
-    // A name with two addresses, of which the one that comes first takes connections and never answers. (On a machine
-    // without IPv6 it has one.)
+    // A name with two addresses. The first one accepts connections and never answers. (A machine
+    // without IPv6 has only the other one.)
     let _mute = BlockingListener::bind((Ipv6Addr::LOCALHOST, relay.port));
-    place["server"] = format!("https://localhost:{}", relay.port).into();
-    let agent = Agent::start_at(cluster, place, Own::Agent).await;
+    api_server["server"] = format!("https://localhost:{}", relay.port).into();
+    let agent = Agent::start_at(cluster, api_server, AgentToken::Agent).await;
     agent.wait_for_services();
 
-    // Silence: the open watch ends although nobody has closed a connection, and new requests are told why they fail.
+    // Silence: the open watch ends although nobody closed a connection, and new requests fail with
+    // the reason.
     let watch = agent.follow(&["-HAccept: application/json", SERVICES]);
     assert!(watch.next().is_some());
-    relay.set(Way::Silent);
+    relay.set(Link::Silent);
     let since = Instant::now();
     while watch.next().is_some() {}
     assert!(since.elapsed() < Duration::from_secs(35), "{:?}", since.elapsed());
     let since = Instant::now();
     let (code, body) = agent.ask(&["/version"]);
-    assert!(code == 502 && body.contains("the API server cannot be reached"), "{code}: {body}");
+    assert!(code == 502 && body.contains("cannot reach the API server"), "{code}: {body}");
     assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
-    relay.set(Way::Open);
+    relay.set(Link::Open);
     agent.wait("serves again", |agent| agent.ask(&["/version"]).0 == 200);
 
     // A restart: all connections end at once.
     let watch = agent.follow(&["-HAccept: application/json", SERVICES]);
     assert!(watch.next().is_some());
-    relay.set(Way::Cut);
+    relay.set(Link::Cut);
     while watch.next().is_some() {}
     let (code, body) = agent.ask(&["/version"]);
     assert_eq!(code, 502, "{body}");
-    relay.set(Way::Open);
+    relay.set(Link::Open);
     agent.wait("serves again", |agent| agent.ask(&["/api/v1/services"]).0 == 200);
 }

@@ -1,10 +1,11 @@
-//! A kube-proxy that was told to speak JSON is shown no more than one that speaks protobuf: lists and watches of a real API server.
+//! A kube-proxy that is configured for JSON sees no more than one that uses protobuf: lists and
+//! watches of a real API server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod agent;
 
-use agent::{Agent, NODE, Own};
+use agent::{Agent, AgentToken, NODE};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_lab::ControlPlane;
 use k8s_openapi::api::core::v1::Service;
@@ -12,12 +13,13 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-/// What kube-proxy sends with `clientConnection.contentType: application/json`.
+/// The header of a kube-proxy with `clientConnection.contentType: application/json`.
 const ACCEPT: &str = "-HAccept: application/json, */*";
 const FROM_START: &str = "/api/v1/services?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 const ADDRESS: &str = "192.0.2.50";
 
-/// Services with external addresses, one of them preserved and large enough that a list of it is compressed.
+/// Creates Services with external addresses. One is preserved, and large enough that the API server
+/// compresses the list.
 async fn fill(cluster: &ControlPlane) {
     let services: Api<Service> = Api::namespaced(cluster.client().unwrap(), "default");
     for (name, label, note) in [("ordinary", "none", 10), ("narrowed", "narrowed", 200_000)] {
@@ -82,7 +84,7 @@ async fn addresses_are_hidden_in_lists_and_watches_in_json() {
     agent::install(cluster).await;
     fill(cluster).await;
     preserve(cluster, "narrowed", "ClusterOnly").await;
-    let agent = Agent::start(cluster, Own::Agent).await;
+    let agent = Agent::start(cluster, AgentToken::Agent).await;
     agent.wait_for_services();
 
     // Lists: everything but the addresses is as the API server has it.
@@ -98,7 +100,7 @@ async fn addresses_are_hidden_in_lists_and_watches_in_json() {
     }
     let (code, page) = agent.ask(&[ACCEPT, "/api/v1/services?limit=1"]);
     assert_eq!((code, parse(&page)["items"].as_array().unwrap().len()), (200, 1));
-    // A table has the addresses in its cells; it is not what is answered.
+    // A Table would have the addresses in its cells, so the agent does not request one.
     let (_, body) =
         agent.ask(&["-HAccept: application/json;as=Table;v=v1;g=meta.k8s.io", "/api/v1/services"]);
     assert_eq!(parse(&body)["kind"], "ServiceList");
@@ -135,7 +137,7 @@ async fn addresses_are_hidden_in_lists_and_watches_in_json() {
         assert_eq!(object.to_string().contains(ADDRESS), name == "ordinary");
     }
 
-    // It counts as read, so the view is acknowledged.
+    // The watch counts as a read, so the agent acknowledges the view.
     let mut looks = 0;
     while !acknowledged(cluster).await {
         looks += 1;
@@ -146,7 +148,7 @@ async fn addresses_are_hidden_in_lists_and_watches_in_json() {
     let delays = metrics.iter().find_map(|line| line.strip_prefix("isp_agent_watch_delay_seconds_count "));
     assert!(delays.is_some_and(|count| count.parse::<u64>().unwrap() >= 3), "{metrics:?}");
 
-    // Without addresses to hide the same watch passes as it is, and is still followed.
+    // Without addresses to hide, the agent forwards the watch unchanged and still follows it.
     let objects: Api<IngressSourcePreserve> = Api::all(cluster.client().unwrap());
     objects.delete("narrowed", &DeleteParams::default()).await.unwrap();
     preserve(cluster, "hidden", "Hidden").await;

@@ -1,4 +1,5 @@
-//! The agent's metrics where Prometheus finds them, and the alert about agents: raised by the counters of a real agent in a real Prometheus.
+//! The agent's metrics on the network, and the alert about agents: the counters of a real agent
+//! raise it in a real Prometheus.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -9,14 +10,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use agent::{Agent, Own};
+use agent::{Agent, AgentToken};
 use isp_lab::{ControlPlane, free_address, provision, until};
 use serde_json::{Value, json};
 
 const ALERT: &str = "SourcePreserveAgentFails";
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A program that ends with its handle.
+/// A process that ends when it is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -33,7 +34,7 @@ fn get(url: &str) -> (u16, String) {
     (code.parse().unwrap_or(0), body.to_owned())
 }
 
-/// The state of the alert in a Prometheus.
+/// Returns the state of the alert in a Prometheus.
 fn state(address: &str) -> Option<String> {
     let (_, body) = get(&format!("http://{address}/api/v1/rules"));
     let answer: Value = serde_json::from_str(&body).ok()?;
@@ -48,9 +49,10 @@ async fn the_alert_about_agents_is_raised_by_what_a_failing_agent_counts() {
     let cluster = ControlPlane::shared().await.unwrap();
     let metrics = free_address().unwrap();
     let port = metrics.port().to_string();
-    // With kube-proxy's token it cannot know the view, so that requests for Services fail.
+    // With kube-proxy's token the agent cannot know the view, so requests for Services fail.
     let more = ["--metrics-host", "127.0.0.1", "--metrics-port", &port];
-    let agent = Agent::start_as(cluster, agent::place(cluster), Own::KubeProxy, None, &more).await;
+    let agent =
+        Agent::start_as(cluster, agent::api_server(cluster), AgentToken::KubeProxy, None, &more).await;
     until(DEADLINE, "metrics are served", async || get(&format!("http://{metrics}/metrics")).0 == 200).await;
     for path in ["/healthz", "/readyz", "/"] {
         assert_eq!(get(&format!("http://{metrics}{path}")).0, 404, "{path} is for the node alone");

@@ -1,4 +1,5 @@
-//! An agent writes the IngressSourceNode of its own node and no other: the admission policy on a real API server, with real tokens.
+//! An agent may write the IngressSourceNode of its own node only: the admission policy on a real
+//! API server, with real tokens.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -15,12 +16,12 @@ use serde_json::json;
 
 const OTHER: &str = "work-2";
 
-/// A client of the API server with this token and nothing else.
+/// Makes a client of the API server with this token only.
 fn client(cluster: &ControlPlane, token: String) -> Client {
-    let place = agent::place(cluster);
+    let api_server = agent::api_server(cluster);
     let authority: k8s_openapi::ByteString =
-        serde_json::from_value(place["certificate-authority-data"].clone()).unwrap();
-    let mut config = Config::new(place["server"].as_str().unwrap().parse().unwrap());
+        serde_json::from_value(api_server["certificate-authority-data"].clone()).unwrap();
+    let mut config = Config::new(api_server["server"].as_str().unwrap().parse().unwrap());
     config.root_cert = Some(config_certificates(&authority.0));
     config.auth_info.token = Some(token.into());
     Client::try_from(config).unwrap()
@@ -32,7 +33,7 @@ fn config_certificates(pem: &[u8]) -> Vec<Vec<u8>> {
     CertificateDer::pem_slice_iter(pem).map(|certificate| certificate.unwrap().to_vec()).collect()
 }
 
-/// Writes as an agent does, the object first and then its status; the message of a refusal.
+/// Writes the object and then its status, as an agent does. Returns the message of a refusal.
 async fn write(client: &Client, node: &str) -> Result<(), String> {
     let nodes: Api<IngressSourceNode> = Api::all(client.clone());
     let mine = PatchParams::apply("test").force();
@@ -60,7 +61,7 @@ async fn status_alone(client: &Client, node: &str) -> Result<(), String> {
     }
 }
 
-/// A token as a kubelet gets it for a pod on the node.
+/// Creates a token as the kubelet gets it for a pod on the node.
 async fn pod_token(cluster: &ControlPlane) -> String {
     let pod = json!({
         "apiVersion": "v1",
@@ -85,7 +86,7 @@ async fn an_agent_writes_the_object_of_its_own_node_only_and_needs_a_token_that_
     let admin = cluster.client().unwrap();
     let unbound = client(cluster, agent::token(cluster, "proxy-agent", &[]).await);
 
-    // The API server takes a moment to know a new policy.
+    // The API server takes a moment to enforce a new policy.
     let started = Instant::now();
     let message = loop {
         if let Err(message) = write(&unbound, NODE).await {
@@ -97,7 +98,7 @@ async fn an_agent_writes_the_object_of_its_own_node_only_and_needs_a_token_that_
     assert!(message.contains("is bound to no node"), "{message}");
     assert!(message.contains("--bound-object-kind Node --bound-object-name work-1"), "{message}");
 
-    // Others are not affected.
+    // Other users are not affected.
     assert_eq!(write(&admin, NODE).await, Ok(()));
     assert_eq!(write(&admin, OTHER).await, Ok(()));
 

@@ -1,5 +1,5 @@
-//! The IngressSourceNode of an agent, on a real API server: what somebody deletes or changes returns within seconds, nobody is fought, and a
-//! kind that is gone is borne until it comes back.
+//! The IngressSourceNode of an agent, on a real API server: the agent restores a deleted or changed
+//! report within seconds, does not fight another writer, and waits for a missing CRD.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -8,19 +8,19 @@ mod agent;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use agent::{Agent, NODE, Own};
+use agent::{Agent, AgentToken, NODE};
 use isp_api::IngressSourceNode;
 use isp_lab::{ControlPlane, until};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-/// What is meant by seconds, on a busy machine.
+/// "Within seconds" on a busy machine.
 const SOON: Duration = Duration::from_secs(10);
 const LATER: Duration = Duration::from_mins(2);
 
 async fn is_written(nodes: &Api<IngressSourceNode>) -> bool {
-    // While the kind is gone, asking fails.
+    // Reads fail while the CRD is missing.
     let object = nodes.get_opt(NODE).await.ok().flatten();
     object.and_then(|object| object.status).is_some_and(|status| status.pool == "default")
 }
@@ -33,7 +33,7 @@ fn repairs(agent: &Agent) -> u64 {
 #[tokio::test]
 async fn what_somebody_deletes_or_changes_returns_within_seconds_and_nobody_is_fought() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let agent = Agent::start(cluster, Own::Agent).await;
+    let agent = Agent::start(cluster, AgentToken::Agent).await;
     let nodes: Api<IngressSourceNode> = Api::all(cluster.client().unwrap());
     until(LATER, "the agent reports", async || is_written(&nodes).await).await;
 
@@ -49,7 +49,7 @@ async fn what_somebody_deletes_or_changes_returns_within_seconds_and_nobody_is_f
     let status = nodes.get(NODE).await.unwrap().status.unwrap();
     assert!(!status.proxy_connected, "{status:?}");
 
-    // Somebody who does so again and again wins most of the time, and costs little.
+    // A writer that keeps changing the report wins most of the time, and causes few writes.
     let (before, began) = (repairs(&agent), Instant::now());
     while began.elapsed() < Duration::from_secs(20) {
         forge().await;
@@ -58,13 +58,17 @@ async fn what_somebody_deletes_or_changes_returns_within_seconds_and_nobody_is_f
     let fought = repairs(&agent) - before;
     assert!((1..=5).contains(&fought), "{fought} repairs in 20 s");
 
-    // The kind goes, with all of its objects, and comes back.
+    // The CRD is deleted, with all of its objects, and created again.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let crd = "customresourcedefinition/ingresssourcenodes.sourcepreserve.io";
     assert!(cluster.kubectl(&["delete", crd, "--timeout=60s"]).await.unwrap().success);
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let said =
-        agent.program.log().lines().filter(|line| line.contains("could not be written; it is tried")).count();
+    let said = agent
+        .program
+        .log()
+        .lines()
+        .filter(|line| line.contains("cannot write the report of this node; retrying"))
+        .count();
     assert!(said <= 1, "a kind that is gone is one fact, told {said} times");
     assert_eq!(agent.ask(&["/version"]).0, 200, "kube-proxy is served meanwhile");
     let definitions = root.join("crds").display().to_string();

@@ -1,5 +1,5 @@
-//! A second client with kube-proxy's credentials, against a real API server: somebody who looks around with them does not acknowledge a view
-//! for kube-proxy.
+//! A second client with kube-proxy's credentials, against a real API server: its reads do not
+//! acknowledge a view for kube-proxy.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -7,7 +7,7 @@ mod agent;
 
 use std::time::Duration;
 
-use agent::{Agent, Lines, NODE, Own};
+use agent::{Agent, AgentToken, Lines, NODE};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_lab::{ControlPlane, until};
 use kube::Api;
@@ -17,7 +17,7 @@ use serde_json::json;
 const DEADLINE: Duration = Duration::from_mins(1);
 const FROM_START: &str = "/api/v1/services?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// A watch of a client of that name, which has been sent everything.
+/// Opens a watch with this User-Agent, and reads to the end of the initial events.
 fn watch(agent: &Agent, name: &str) -> Lines {
     let user_agent = format!("-HUser-Agent: {name}/v1.37.0 (linux/amd64) kubernetes/0a1b2c3");
     let watch = agent.follow(&[&user_agent, "-HAccept: application/json", FROM_START]);
@@ -25,8 +25,8 @@ fn watch(agent: &Agent, name: &str) -> Lines {
     watch
 }
 
-/// Whether kube-proxy is said to be connected, and whether it is said to have read the view of the object.
-async fn told(cluster: &ControlPlane) -> Option<(bool, bool)> {
+/// Returns `proxyConnected`, and `relisted` of the object, from the agent's report.
+async fn reported(cluster: &ControlPlane) -> Option<(bool, bool)> {
     let nodes: Api<IngressSourceNode> = Api::all(cluster.client().unwrap());
     let status = nodes.get_opt(NODE).await.unwrap()?.status?;
     let view = status.views.iter().find(|view| view.object == "hidden")?;
@@ -36,7 +36,7 @@ async fn told(cluster: &ControlPlane) -> Option<(bool, bool)> {
 #[tokio::test]
 async fn another_client_with_its_credentials_does_not_acknowledge_for_kube_proxy() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let agent = Agent::start(cluster, Own::Agent).await;
+    let agent = Agent::start(cluster, AgentToken::Agent).await;
     agent.wait_for_services();
     let kube_proxy = watch(&agent, "kube-proxy");
 
@@ -55,16 +55,16 @@ async fn another_client_with_its_credentials_does_not_acknowledge_for_kube_proxy
     objects.create(&PostParams::default(), &object).await.unwrap();
     assert_eq!(kube_proxy.next(), None, "the view changed, so the watch ends");
 
-    // Somebody looks around before kube-proxy is back.
+    // Another client reads before kube-proxy is back.
     let other = watch(&agent, "kubectl");
-    until(DEADLINE, "the view is told of", async || told(cluster).await.is_some()).await;
+    until(DEADLINE, "the view is told of", async || reported(cluster).await.is_some()).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(told(cluster).await, Some((false, false)), "kube-proxy has not read it");
+    assert_eq!(reported(cluster).await, Some((false, false)), "kube-proxy has not read it");
 
     let kube_proxy = watch(&agent, "kube-proxy");
-    until(DEADLINE, "kube-proxy has read it", async || told(cluster).await == Some((true, true))).await;
+    until(DEADLINE, "kube-proxy has read it", async || reported(cluster).await == Some((true, true))).await;
     drop(other);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(told(cluster).await, Some((true, true)), "the other has left, which changes nothing");
+    assert_eq!(reported(cluster).await, Some((true, true)), "the other has left, which changes nothing");
     drop(kube_proxy);
 }

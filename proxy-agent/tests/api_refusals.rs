@@ -1,5 +1,5 @@
-//! What the agent refuses, against a real API server and with kube-proxy's own valid token: everything that kube-proxy
-//! does not ask, and everything that is too much.
+//! The requests that the agent refuses, against a real API server and with kube-proxy's valid
+//! token: those that kube-proxy does not send, and those that are too large or too slow.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -10,17 +10,17 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use agent::{Agent, Own};
+use agent::{Agent, AgentToken};
 use isp_lab::ControlPlane;
 use serde_json::{Value, json};
 
-async fn start(own: Own) -> Agent {
-    Agent::start(ControlPlane::shared().await.unwrap(), own).await
+async fn start(token: AgentToken) -> Agent {
+    Agent::start(ControlPlane::shared().await.unwrap(), token).await
 }
 
 #[tokio::test]
 async fn what_kube_proxy_does_not_ask_is_refused_with_its_own_valid_token() {
-    let agent = start(Own::Agent).await;
+    let agent = start(AgentToken::Agent).await;
     agent.wait_for_services();
     for arguments in [
         &["/api/v1/secrets"][..],
@@ -43,8 +43,8 @@ async fn what_kube_proxy_does_not_ask_is_refused_with_its_own_valid_token() {
 
 #[tokio::test]
 async fn an_agent_that_cannot_know_the_view_shows_no_service_and_lets_the_rest_pass() {
-    // With kube-proxy's token it may not read the objects that the view follows from.
-    let agent = start(Own::KubeProxy).await;
+    // With kube-proxy's token it may not read the objects that define the view.
+    let agent = start(AgentToken::KubeProxy).await;
     let (code, body) = agent.ask(&["/api/v1/services"]);
     assert_eq!(code, 503, "{body}");
     assert!(body.contains("does not know yet what this node may see"), "{body}");
@@ -53,19 +53,20 @@ async fn an_agent_that_cannot_know_the_view_shows_no_service_and_lets_the_rest_p
 
 #[tokio::test]
 async fn nobody_becomes_someone_else_on_the_way() {
-    let agent = start(Own::Agent).await;
+    let agent = start(AgentToken::Agent).await;
     agent.wait_for_services();
-    // The API server would refuse the impersonation; the agent does not even pass it on, so the request is kube-proxy's own.
+    // The API server would refuse the impersonation. The agent drops these headers, so the request
+    // is kube-proxy's own.
     for header in ["Impersonate-User: system:admin", "X-Remote-User: system:admin"] {
         assert_eq!(agent.ask(&["-H", header, "/api/v1/services"]).0, 200, "{header}");
     }
-    // And without a token of its own the agent lends it none.
+    // The agent does not lend its token to a client without one.
     assert_eq!(agent.ask_without_token("/api/v1/services"), 403, "anonymous may not list Services");
 }
 
 #[tokio::test]
 async fn too_much_and_too_slow_is_refused_within_bounds_and_others_are_served_meanwhile() {
-    let agent = start(Own::Agent).await;
+    let agent = start(AgentToken::Agent).await;
     let large = agent.file("headers");
     fs::write(&large, format!("X-Large: {}\n", "a".repeat(10 << 20))).unwrap();
     let header = format!("@{}", large.display());
@@ -78,7 +79,7 @@ async fn too_much_and_too_slow_is_refused_within_bounds_and_others_are_served_me
         400
     );
 
-    // Callers that never finish their handshake are cut, and do not keep others out.
+    // Clients that never complete their handshake are disconnected, and do not keep others out.
     let mut silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(agent.address).unwrap()).collect();
     assert_eq!(agent.ask(&["/version"]).0, 200);
     for stream in &mut silent {

@@ -1,4 +1,4 @@
-//! Bad settings are refused with the reason, before anything is served.
+//! The agent refuses invalid settings with the reason, before it serves.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -13,7 +13,7 @@ fn refusal(arguments: &[&str]) -> String {
 #[test]
 fn an_address_that_others_can_reach_is_no_place_for_the_agent() {
     let text = refusal(&["filter", "--node-name=a", "--listen=0.0.0.0:10260"]);
-    assert!(text.contains("--listen 0.0.0.0:10260 is no loopback address"), "{text}");
+    assert!(text.contains("--listen 0.0.0.0:10260 is not a loopback address"), "{text}");
 }
 
 #[test]

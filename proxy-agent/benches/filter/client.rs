@@ -1,4 +1,5 @@
-//! A client that asks as kube-proxy does: HTTP/2 over TLS, protobuf, the same parameters and headers, windows as large as Go's.
+//! A client with the requests of kube-proxy: HTTP/2 over TLS, protobuf, the same parameters and
+//! headers, and Go's window sizes.
 
 use std::fmt;
 use std::io::Write;
@@ -23,7 +24,7 @@ const ACCEPT: &str = "application/vnd.kubernetes.protobuf, */*";
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
 
-/// Where to ask, and as whom.
+/// The address of a server, and the credentials for it.
 #[derive(Clone)]
 pub(crate) struct End {
     pub(crate) address: SocketAddr,
@@ -32,7 +33,7 @@ pub(crate) struct End {
     token: String,
 }
 
-/// Whether the answer may be compressed, as kube-proxy lets it be.
+/// Whether the client accepts compression, as kube-proxy does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Plain,
@@ -53,7 +54,8 @@ impl fmt::Display for Encoding {
 }
 
 impl End {
-    /// Known by a token, and on the loopback by a certificate and its key in PEM.
+    /// Authenticates with a token, and on the loopback address also with a certificate and key in
+    /// PEM.
     pub(crate) fn new(
         address: SocketAddr,
         name: Option<String>,
@@ -97,7 +99,7 @@ impl End {
     }
 }
 
-/// One connection, on which requests share the way as kube-proxy's do.
+/// One connection that all requests share, as kube-proxy's do.
 #[derive(Clone)]
 pub(crate) struct Connection {
     sender: http2::SendRequest<Empty<Bytes>>,
@@ -120,7 +122,7 @@ impl Connection {
         answer
     }
 
-    /// Reads a watch for ever, or until it is told enough: each event with the time at which its last byte was there.
+    /// Reads a watch until the callback stops it. Passes each event with the time of its last byte.
     pub(crate) async fn watch(
         &mut self,
         path: &str,
@@ -145,7 +147,7 @@ impl Connection {
         }
     }
 
-    /// A list to its end, page by page as the server gives them: how many bytes and pages.
+    /// Reads a list page by page, and returns the number of bytes and pages.
     pub(crate) async fn list(&mut self, path: &str, encoding: Encoding) -> (usize, usize) {
         let (mut bytes, mut pages, mut next) = (0, 0, String::new());
         loop {
@@ -162,7 +164,7 @@ impl Connection {
     }
 }
 
-/// A body without its compression, as kube-proxy's client gives it.
+/// A decompressed body, as kube-proxy's client returns it.
 struct Decoded {
     body: Incoming,
     gzip: Option<MultiGzDecoder<Vec<u8>>>,
@@ -174,7 +176,7 @@ impl Decoded {
         Self { body: answer.into_body(), gzip: gzip.then(|| MultiGzDecoder::new(Vec::new())) }
     }
 
-    /// Adds what comes next; whether there was more.
+    /// Appends the next bytes, and says whether there were any.
     async fn read(&mut self, to: &mut Vec<u8>) -> bool {
         let Some(Ok(frame)) = self.body.frame().await else { return false };
         let data = frame.into_data().unwrap_or_default();
@@ -194,14 +196,14 @@ pub(crate) fn holds(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle)
 }
 
-/// Where the next page begins: the envelope's object, a list's metadata, their field 3.
+/// Returns the token of the next page: field 3 of the list's metadata, inside the envelope.
 fn continuation(page: &[u8]) -> Option<String> {
     let list = field(page.strip_prefix(b"k8s\0")?, 2)?;
     let token = field(field(list, 1)?, 3).filter(|token| !token.is_empty())?;
     String::from_utf8(token.to_vec()).ok()
 }
 
-/// The first field of that number in a message.
+/// Returns the first field with this number in a message.
 fn field(mut message: &[u8], wanted: u64) -> Option<&[u8]> {
     fn number(bytes: &mut &[u8]) -> Option<u64> {
         let mut value = 0;

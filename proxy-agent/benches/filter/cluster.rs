@@ -1,4 +1,4 @@
-//! What the benchmark reads: Services with two endpoints each, some of them preserved.
+//! The objects that the benchmark reads: Services with two endpoints each, some of them preserved.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use isp_api::IngressSourcePreserve;
@@ -10,13 +10,13 @@ use kube::{Api, Client};
 use serde_json::json;
 
 const AT_ONCE: usize = 16;
-/// One in so many is shown without its addresses, and one in so many not at all.
+/// One Service in this many is `ClusterOnly`, and one in this many is `Hidden`.
 const NARROWED_EVERY: usize = 10;
 const HIDDEN_EVERY: usize = 50;
 
 pub(crate) const SEQUENCE: &str = "bench-sequence-";
 
-/// What becomes of a Service when the objects are there.
+/// The view of a Service once the objects exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Ordinary,
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// The object that preserves it, and what that says of other nodes.
+    /// Returns the object that preserves the Service, and its view for other nodes.
     fn object(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Ordinary => None,
@@ -114,14 +114,14 @@ fn slice(index: usize) -> EndpointSlice {
     .unwrap()
 }
 
-/// Writes the number of an event into a Service, by which it is known when it comes back.
+/// Writes the number of an event into a Service, to recognize the event later.
 pub(crate) async fn update(client: &Client, index: usize, sequence: usize) {
     let marked = json!({"metadata": {"annotations": {"sequence": format!("{SEQUENCE}{sequence:08}")}}});
     let (services, _) = apis(client);
     services.patch(&name(index), &PatchParams::default(), &Patch::Merge(marked)).await.unwrap();
 }
 
-/// The number in an event, when it is of a Service.
+/// Returns the number in an event of a Service.
 pub(crate) fn sequence(event: &[u8]) -> Option<usize> {
     let at = event.windows(SEQUENCE.len()).position(|window| window == SEQUENCE.as_bytes())?;
     let digits = event.get(at + SEQUENCE.len()..)?.get(..8)?;

@@ -1,10 +1,10 @@
-//! Figures: medians, what the kernel says of a process, and the table.
+//! Figures: medians, the resources of a process, and the table.
 
 use std::fmt;
 use std::fs;
 use std::time::Duration;
 
-/// Durations in the order of their size.
+/// Sorted durations.
 #[derive(Debug, Clone)]
 pub(crate) struct Sorted(Vec<f64>);
 
@@ -40,14 +40,14 @@ pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// What a process takes.
+/// The resources that a process uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
-    /// All in MB of 1,000,000 bytes: what is in memory, the most that ever was, and of what is there the part that is its own.
+    /// In MB of 1,000,000 bytes: resident memory, its peak, and the private part of it.
     pub(crate) resident: f64,
     pub(crate) highest: f64,
     pub(crate) own: f64,
-    /// In user and kernel mode, since its start.
+    /// CPU time in user and kernel mode since the start.
     pub(crate) processor: Duration,
 }
 
@@ -60,7 +60,8 @@ impl Usage {
             kibibytes * 1024.0 / 1e6
         };
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-        // The program's name may have spaces in it; what follows it begins with field 3. Ticks are hundredths of a second.
+        // The program's name may contain spaces; field 3 follows it. Ticks are hundredths of a
+        // second.
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
         let ticks = |field: usize| fields[field - 3].parse::<u64>().unwrap();
         Self {
@@ -72,14 +73,14 @@ impl Usage {
     }
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) what: String,
     pub(crate) direct: String,
     pub(crate) through: String,
     pub(crate) difference: String,
-    /// What was promised, and whether it is kept.
+    /// The budget, and whether the figure is within it.
     pub(crate) budget: Option<(String, bool)>,
 }
 
@@ -94,7 +95,7 @@ impl Line {
         }
     }
 
-    /// Two durations, in milliseconds, and how many times the one the other is.
+    /// Makes a row with two durations in milliseconds and their ratio.
     pub(crate) fn times(what: impl Into<String>, direct: f64, through: f64, budget: Option<f64>) -> Self {
         let times = through / direct;
         Self {
@@ -106,7 +107,7 @@ impl Line {
         }
     }
 
-    /// Something of the agent alone.
+    /// Makes a row about the agent alone.
     pub(crate) fn alone(what: impl Into<String>, value: String, budget: Option<(String, bool)>) -> Self {
         Self { what: what.into(), direct: String::new(), through: value, difference: String::new(), budget }
     }

@@ -1,7 +1,8 @@
-//! What the agent costs: the same reads direct and through it, side by side in one run, on a real API server. It prints
-//! figures beside their budgets and asserts none: they are the machine's as much as the agent's.
+//! Measures the cost of the agent: the same reads, direct and through the agent, side by side in
+//! one run on a real API server. It prints figures beside their budgets and asserts none, because
+//! they depend on the machine as well.
 //!
-//! `ISP_BENCH_SERVICES=200` gives a quick look at a smaller size.
+//! `ISP_BENCH_SERVICES=200` is a quick run at a smaller size.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +19,7 @@ mod figures;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use agent::{Agent, Own};
+use agent::{Agent, AgentToken};
 use client::{Connection, Encoding, End};
 use cluster::Kind;
 use figures::{Line, Sorted, Usage, milliseconds};
@@ -28,12 +29,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 const SERVICES: usize = 5_000;
-/// In each encoding.
+/// The number of events in each encoding.
 const EVENTS: usize = 1_000;
-/// Watches are opened anew after so many events, the other end first.
+/// The benchmark reopens the watches after this many events, the other one first.
 const EVENTS_OF_A_ROUND: usize = 200;
 const LISTS: usize = 24;
-/// So that the events are one by one, as most are.
+/// The pause that keeps events apart, as most are.
 const BETWEEN_EVENTS: Duration = Duration::from_millis(2);
 
 const SERVICES_PATH: &str = "/api/v1/services?labelSelector=%21service.kubernetes.io%2Fservice-proxy-name&fieldSelector=spec.clusterIP%21%3DNone";
@@ -79,7 +80,7 @@ async fn main() {
     }
 }
 
-/// What the node of the agent may see.
+/// The view of the agent's node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum View {
     Empty,
@@ -94,14 +95,14 @@ struct Size {
     events: usize,
 }
 
-/// One agent from its start to its end.
+/// Measures one agent from its start to its end.
 async fn measure(cluster: &ControlPlane, client: &Client, size: Size) -> Vec<Line> {
-    let agent = Agent::start(cluster, Own::Agent).await;
+    let agent = Agent::start(cluster, AgentToken::Agent).await;
     agent.wait_for_services();
-    let place = agent::place(cluster);
+    let api_server = agent::api_server(cluster);
     let authority: k8s_openapi::ByteString =
-        serde_json::from_value(place["certificate-authority-data"].clone()).unwrap();
-    let server = place["server"].as_str().unwrap().trim_start_matches("https://").parse().unwrap();
+        serde_json::from_value(api_server["certificate-authority-data"].clone()).unwrap();
+    let server = api_server["server"].as_str().unwrap().trim_start_matches("https://").parse().unwrap();
     let direct = End::new(server, None, &authority.0, None, agent.kube_proxy_token());
     let file = |name: &str| std::fs::read(agent.file(name)).unwrap();
     let certificate = (file("client.crt"), file("client.key"));
@@ -128,7 +129,7 @@ async fn measure(cluster: &ControlPlane, client: &Client, size: Size) -> Vec<Lin
     lines
 }
 
-/// The time of reading everything, by each way in which a kube-proxy does.
+/// Measures the time to read everything, with each kind of read that a kube-proxy uses.
 async fn lists(direct: &End, through: &End, size: Size) -> Vec<Line> {
     let (mut direct, mut through) = (direct.connect().await, through.connect().await);
     let from_cache = format!("{SERVICES_PATH}&limit=500&resourceVersion=0");
@@ -171,7 +172,7 @@ async fn lists(direct: &End, through: &End, size: Size) -> Vec<Line> {
                     start.elapsed()
                 };
                 times.add(round, &mut direct, &mut through, &mut read).await;
-                // The one more is the API server's own Service.
+                // The additional one is the API server's own Service.
                 assert!(
                     counts.iter().min().is_some_and(|least| (seen..=seen + 1).contains(least)),
                     "{counts:?}"
@@ -183,12 +184,12 @@ async fn lists(direct: &End, through: &End, size: Size) -> Vec<Line> {
     lines
 }
 
-/// Whether this bookmark ends the initial events.
+/// Says whether this bookmark ends the initial events.
 fn is_end(event: &[u8]) -> bool {
     client::holds(event, b"k8s.io/initial-events-end")
 }
 
-/// Times of the same thing at both ends.
+/// The times of one operation, direct and through the agent.
 #[derive(Default)]
 struct Pairs {
     direct: Vec<Duration>,
@@ -196,7 +197,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Once at each end, the other one first in each round.
+    /// Runs it once on each side, with alternating order.
     async fn add(
         &mut self,
         round: usize,
@@ -242,7 +243,8 @@ enum Side {
 
 type Receipt = (Side, usize, Instant);
 
-/// All that a kube-proxy keeps open, on one connection. Events of Services are told; the rest is read and dropped.
+/// Opens the watches of a kube-proxy on one connection. It passes on events of Services, and
+/// discards the rest.
 async fn follow(
     (side, end): (Side, &End),
     encoding: Encoding,
@@ -278,7 +280,7 @@ async fn follow(
     }
 }
 
-/// The delay of each event at both ends, and the processor time of the agent for a thousand of them.
+/// Measures the delay of each event on both sides, and the agent's CPU time per thousand events.
 async fn delays(
     agent: &Agent,
     client: &Client,
@@ -332,7 +334,7 @@ async fn delays(
     (lines, watches)
 }
 
-/// Numbers that no earlier event has had.
+/// Returns a number above those of the events of earlier runs.
 fn now_in_seconds() -> usize {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     usize::try_from(now.as_secs() % 10_000_000).unwrap() * 10

@@ -1,4 +1,5 @@
-//! A real API server on loopback and an agent in front of it, as a process of its own. Tests and the benchmark start it so.
+//! Starts an agent as a process in front of a real API server on the loopback address, for tests
+//! and the benchmark.
 
 #![allow(dead_code, reason = "each program uses a part of it")]
 
@@ -16,19 +17,19 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 pub(crate) const NODE: &str = "work-1";
-/// Machines of tests are busy.
+/// Generous, because test machines are busy.
 const DEADLINE: Duration = Duration::from_secs(40);
 
-/// Whose token an agent has as itself.
+/// The account whose token the agent uses for its own requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Own {
-    /// The agents' account, bound to the node, as a kubelet's tokens are.
+pub(crate) enum AgentToken {
+    /// The agents' account, with a token bound to the node, as the kubelet's are.
     Agent,
-    /// kube-proxy's account, which may not read the objects that the view follows from.
+    /// kube-proxy's account, which may not read the objects that define the view.
     KubeProxy,
 }
 
-/// An agent on loopback, as a process, and a directory with its files.
+/// A running agent, and a directory with its files.
 pub(crate) struct Agent {
     pub(crate) program: Program,
     pub(crate) address: SocketAddr,
@@ -38,7 +39,7 @@ pub(crate) struct Agent {
     directory: tempfile::TempDir,
 }
 
-/// Starts the program, with that much memory if it is limited.
+/// Starts the program, with a memory limit if there is one.
 fn start(arguments: &[OsString], admin: SocketAddr, memory: Option<u64>) -> Program {
     let mut command = match memory {
         None => Command::new(program()),
@@ -52,7 +53,7 @@ fn start(arguments: &[OsString], admin: SocketAddr, memory: Option<u64>) -> Prog
     Program::start("agent", command, admin).unwrap()
 }
 
-/// What an agent and a kube-proxy need on the cluster.
+/// Installs the objects that an agent and a kube-proxy need.
 pub(crate) async fn install(cluster: &ControlPlane) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let rights = json!({"apiVersion": "v1", "kind": "List", "items": [
@@ -77,7 +78,7 @@ pub(crate) async fn install(cluster: &ControlPlane) {
     assert!(output.success, "{output:?}");
 }
 
-/// A token of an account in `kube-system`, with these flags of `kubectl create token`.
+/// Creates a token of an account in `kube-system`, with these flags of `kubectl create token`.
 pub(crate) async fn token(cluster: &ControlPlane, account: &str, flags: &[&str]) -> String {
     let command = ["-n", "kube-system", "create", "token", account];
     let output = cluster.kubectl(&[&command[..], flags].concat()).await.unwrap();
@@ -85,47 +86,48 @@ pub(crate) async fn token(cluster: &ControlPlane, account: &str, flags: &[&str])
     output.stdout.trim().to_owned()
 }
 
-/// The one cluster in the administrator's kubeconfig: where the API server is, and by which authority it is known.
-pub(crate) fn place(cluster: &ControlPlane) -> Value {
+/// Returns the cluster in the administrator's kubeconfig: the API server's address and CA.
+pub(crate) fn api_server(cluster: &ControlPlane) -> Value {
     let admin: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig()).unwrap()).unwrap();
     admin["clusters"][0]["cluster"].clone()
 }
 
-/// The one that cargo built beside the tests; what a bench measures is the one that images have.
+/// Returns the program that cargo built with the tests, or the one that a benchmark measures.
 fn program() -> PathBuf {
     std::env::var_os("ISP_BENCH_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_proxy-agent").into()).into()
 }
 
 impl Agent {
-    pub(crate) async fn start(cluster: &ControlPlane, own: Own) -> Self {
-        Self::start_at(cluster, place(cluster), own).await
+    pub(crate) async fn start(cluster: &ControlPlane, agent_token: AgentToken) -> Self {
+        Self::start_at(cluster, api_server(cluster), agent_token).await
     }
 
-    /// An agent whose kube-proxy finds the API server in another place.
-    pub(crate) async fn start_at(cluster: &ControlPlane, place: Value, own: Own) -> Self {
-        Self::start_as(cluster, place, own, None, &[]).await
+    /// Starts an agent whose kube-proxy has another address for the API server.
+    pub(crate) async fn start_at(cluster: &ControlPlane, api_server: Value, agent_token: AgentToken) -> Self {
+        Self::start_as(cluster, api_server, agent_token, None, &[]).await
     }
 
-    /// An agent with so much memory for its data and no more, as in its container.
+    /// Starts an agent with the memory limit of its container.
     pub(crate) async fn start_limited(cluster: &ControlPlane, memory: u64) -> Self {
-        Self::start_with(cluster, place(cluster), Own::Agent, None, &[], Some(memory)).await
+        Self::start_with(cluster, api_server(cluster), AgentToken::Agent, None, &[], Some(memory)).await
     }
 
-    /// An agent with more arguments, whose kube-proxy may be another user than the one with the token.
+    /// Starts an agent with more arguments. Its kube-proxy may be another user than the one with
+    /// the token.
     pub(crate) async fn start_as(
         cluster: &ControlPlane,
-        place: Value,
-        own: Own,
+        api_server: Value,
+        agent_token: AgentToken,
         user: Option<Value>,
         more: &[&str],
     ) -> Self {
-        Self::start_with(cluster, place, own, user, more, None).await
+        Self::start_with(cluster, api_server, agent_token, user, more, None).await
     }
 
     async fn start_with(
         cluster: &ControlPlane,
-        place: Value,
-        own: Own,
+        api_server: Value,
+        agent_token: AgentToken,
         user: Option<Value>,
         more: &[&str],
         memory: Option<u64>,
@@ -139,7 +141,7 @@ impl Agent {
         let kubeconfig = json!({
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "default", "cluster": place}],
+            "clusters": [{"name": "default", "cluster": api_server}],
             "users": [{"name": "default", "user": user.unwrap_or_else(|| json!({"tokenFile": directory.path().join("kube-proxy")}))}],
             "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
             "current-context": "default",
@@ -148,9 +150,9 @@ impl Agent {
         let original = directory.path().join("original/kubeconfig.conf");
         fs::write(&original, kubeconfig.to_string()).unwrap();
         let (address, admin) = (free_address().unwrap(), free_address().unwrap());
-        let own_token = match own {
-            Own::Agent => "proxy-agent",
-            Own::KubeProxy => "kube-proxy",
+        let token_file = match agent_token {
+            AgentToken::Agent => "proxy-agent",
+            AgentToken::KubeProxy => "kube-proxy",
         };
         let serving = directory.path().join("serving");
         fs::create_dir(&serving).unwrap();
@@ -160,7 +162,7 @@ impl Agent {
             ("--admin", admin.to_string().into()),
             ("--kube-proxy-kubeconfig", original.into()),
             ("--serving-directory", serving.into()),
-            ("--token-file", directory.path().join(own_token).into()),
+            ("--token-file", directory.path().join(token_file).into()),
         ]
         .into_iter()
         .flat_map(|(flag, value)| [flag.into(), value])
@@ -174,19 +176,19 @@ impl Agent {
         agent
     }
 
-    /// Kills the agent and starts it again, as a kubelet does in the same pod.
+    /// Kills the agent and restarts it, as the kubelet does in the same pod.
     pub(crate) fn restart(&mut self) {
         self.program.signal(Signal::SIGKILL).unwrap();
         self.start_again();
         self.wait("serves again", |agent| agent.ask(&["/version"]).0 == 200);
     }
 
-    /// Starts it again after its end.
+    /// Restarts an agent that has ended.
     pub(crate) fn start_again(&mut self) {
         self.program = start(&self.arguments, self.admin, self.memory);
     }
 
-    /// The status code of an answer to kube-proxy's certificate alone.
+    /// Sends a request with kube-proxy's certificate alone, and returns the status code.
     pub(crate) fn ask_without_token(&self, path: &str) -> u16 {
         let mut curl = Command::new("curl");
         curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "40"]);
@@ -194,7 +196,7 @@ impl Agent {
         String::from_utf8_lossy(&curl.output().unwrap().stdout).parse().unwrap_or(0)
     }
 
-    /// curl's arguments by which agent and kube-proxy know each other.
+    /// Returns curl's arguments for the certificates of agent and kube-proxy.
     fn certificates(&self) -> Vec<OsString> {
         [("--cacert", "ca.crt"), ("--cert", "client.crt"), ("--key", "client.key")]
             .into_iter()
@@ -207,7 +209,7 @@ impl Agent {
         self.file("serving/kubeconfig.conf")
     }
 
-    /// Writes what kube-proxy finds in its kubeconfig to files, for programs that take no kubeconfig.
+    /// Writes the certificates in the kubeconfig to files, for programs that read no kubeconfig.
     fn unpack(&self) {
         let config: Value = serde_json::from_str(&fs::read_to_string(self.mirrored()).unwrap()).unwrap();
         let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);
@@ -222,19 +224,19 @@ impl Agent {
         fs::write(self.file("name"), cluster["tls-server-name"].as_str().unwrap()).unwrap();
     }
 
-    /// The name that kube-proxy calls.
+    /// Returns the server name that kube-proxy asks for.
     pub(crate) fn name(&self) -> String {
         fs::read_to_string(self.file("name")).unwrap()
     }
 
-    /// A path of the agent's, and how curl finds it.
+    /// Returns curl's arguments for a path on the agent.
     pub(crate) fn url(&self, path: &str) -> [String; 3] {
         let (name, port) = (self.name(), self.address.port());
         let resolve = format!("{name}:{port}:{}", self.address.ip());
         ["--resolve".to_owned(), resolve, format!("https://{name}:{port}{path}")]
     }
 
-    /// The view is known a moment after the agent serves.
+    /// Waits until the view is known, a moment after the agent serves.
     pub(crate) fn wait_for_services(&self) {
         self.wait("knows its view", |agent| agent.ask(&["/api/v1/services?limit=1"]).0 == 200);
     }
@@ -264,7 +266,7 @@ impl Agent {
         fs::read_to_string(self.file("kube-proxy")).unwrap()
     }
 
-    /// A request with kube-proxy's token; the last argument is the path.
+    /// Prepares a request with kube-proxy's token. The last argument is the path.
     fn curl(&self, arguments: &[&str]) -> Command {
         let (path, flags) = arguments.split_last().unwrap();
         let mut curl = Command::new("curl");
@@ -276,7 +278,7 @@ impl Agent {
         curl
     }
 
-    /// The status code and the body of an answer; 0 and what went wrong when there is none.
+    /// Returns the status code and the body of a response, or 0 and the error.
     pub(crate) fn ask(&self, arguments: &[&str]) -> (u16, String) {
         let flags = ["--max-time", "40", "-w", "\n%{http_code}"];
         let output = self.curl(&[&flags, arguments].concat()).output().unwrap();
@@ -287,7 +289,7 @@ impl Agent {
         }
     }
 
-    /// The lines of an answer, as they come.
+    /// Returns the lines of a response while they arrive.
     pub(crate) fn follow(&self, arguments: &[&str]) -> Lines {
         let flags = ["--no-buffer", "--max-time", "120"];
         let mut curl = self.curl(&[&flags, arguments].concat());
@@ -301,14 +303,14 @@ impl Agent {
     }
 }
 
-/// An answer that is being read.
+/// A response in progress.
 pub(crate) struct Lines {
     process: Child,
     lines: mpsc::Receiver<String>,
 }
 
 impl Lines {
-    /// The next line; none when the answer has ended.
+    /// Returns the next line, or `None` at the end.
     pub(crate) fn next(&self) -> Option<String> {
         match self.lines.recv_timeout(DEADLINE) {
             Ok(line) => Some(line),

@@ -1,8 +1,9 @@
-//! Processes of the node without any credential, against an agent under the memory limit of its container: they get no memory and no turn.
-//! Two hundred connections do all that a stranger can: hold handshakes open, begin them and fall silent, finish them without a certificate
-//! and send large bodies at once, send large bodies without TLS, and come back the moment they are cut.
+//! Processes of the node without a credential, against an agent with the memory limit of its
+//! container: they neither exhaust its memory nor delay kube-proxy. Two hundred connections keep
+//! handshakes open, begin them and fall silent, complete them without a certificate and send large
+//! bodies, send large bodies without TLS, and reconnect as soon as they are cut.
 //!
-//! `cargo xtask soak agent-flood` does it for ten minutes.
+//! `cargo xtask soak agent-flood` runs it for ten minutes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -22,11 +23,11 @@ use serde_json::{Value, json};
 use strangers::{Manner, Strangers};
 
 const CONNECTIONS: usize = 200;
-/// Until a Service that is made meanwhile is seen.
+/// The limit until an open watch shows a new Service.
 const SEEN: Duration = Duration::from_secs(5);
-/// Until a kube-proxy that has just been started is served, on a machine that others keep busy as well.
+/// The limit until the agent serves a kube-proxy that has just started, on a busy machine.
 const STARTED: Duration = Duration::from_secs(15);
-/// Of the agent's container.
+/// The memory limit of the agent's container.
 const MEMORY: u64 = 64 << 20;
 const DEADLINE: Duration = Duration::from_mins(2);
 const KUBE_PROXY: &str = "-HUser-Agent: kube-proxy/v1.37.0";
@@ -37,7 +38,7 @@ fn length() -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The most memory that the process has had.
+/// Returns the peak memory of the process.
 fn peak(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -67,7 +68,7 @@ async fn two_hundred_connections_without_a_credential_take_neither_memory_nor_tu
     let known = (name.as_str(), authority.as_slice());
     let manners = [Manner::Silent, Manner::Begins, Manner::Hasty, Manner::Informed, Manner::Plain];
     let strangers = Strangers::begin(agent.address, CONNECTIONS, &manners, known);
-    // Those at the other port would like the kubelet to believe that the agent is dead.
+    // The clients at the other port try to make the liveness probe fail.
     let others = Strangers::begin(agent.admin, CONNECTIONS / 2, &[Manner::Silent, Manner::Plain], known);
     let (began, length) = (Instant::now(), length());
     let mut services = 0;
@@ -77,7 +78,7 @@ async fn two_hundred_connections_without_a_credential_take_neither_memory_nor_tu
         make(cluster, &name).await;
         services += 1;
         let made = Instant::now();
-        // kube-proxy, which is connected.
+        // A connected kube-proxy.
         loop {
             let event: Value = serde_json::from_str(&watch.next().unwrap()).unwrap();
             if event["object"]["metadata"]["name"] == *name {
@@ -86,7 +87,7 @@ async fn two_hundred_connections_without_a_credential_take_neither_memory_nor_tu
         }
         slowest_event = slowest_event.max(made.elapsed());
         assert!(made.elapsed() < SEEN, "an open watch told of {name} after {:?}", made.elapsed());
-        // And one that has just been started: it tries until it is served.
+        // A kube-proxy that has just started retries until it is served.
         let started = Instant::now();
         while !agent.ask(&[KUBE_PROXY, "/api/v1/services"]).1.contains(&name) {
             assert!(started.elapsed() < STARTED, "a new connection is not served within {STARTED:?}");

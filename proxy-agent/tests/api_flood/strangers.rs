@@ -1,4 +1,4 @@
-//! Callers without a credential, that come back as soon as they are cut.
+//! Clients without a credential, which reconnect as soon as they are cut.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,32 +15,33 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 const BODY: usize = 250_000;
-/// One that is neither answered nor cut gives up and comes back.
+/// A client that is neither answered nor cut reconnects after this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a stranger does with a connection.
+/// How a client uses a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Manner {
-    /// Says nothing.
+    /// Sends nothing.
     Silent,
-    /// Begins a handshake that promises much, and says no more.
+    /// Announces a large handshake message, and stops.
     Begins,
-    /// Begins a handshake with the agent's address for its name, and would send a body at once.
+    /// Begins a handshake with the agent's IP address as server name, and would send a body at
+    /// once.
     Hasty,
-    /// Knows the name, finishes the handshake without a certificate, and sends a body at once.
+    /// Knows the server name, completes the handshake without a certificate, and sends a body.
     Informed,
     /// Sends a body without TLS.
     Plain,
 }
 
-/// They call until they are ended.
+/// Clients that connect until they are stopped.
 pub(crate) struct Strangers {
     tasks: JoinSet<()>,
     calls: Arc<AtomicU64>,
 }
 
 impl Strangers {
-    /// So many, of these manners in turn.
+    /// Starts this many clients, with these manners alternating.
     pub(crate) fn begin(
         address: SocketAddr,
         connections: usize,
@@ -72,7 +73,7 @@ impl Strangers {
         Self { tasks, calls }
     }
 
-    /// How often they have called.
+    /// Stops the clients, and returns how often they connected.
     pub(crate) async fn end(mut self) -> u64 {
         self.tasks.shutdown().await;
         self.calls.load(Ordering::Relaxed)
@@ -89,7 +90,7 @@ async fn call(
     let body = vec![b'x'; BODY];
     match manner {
         Manner::Silent => {}
-        // A record of a handshake whose message is to have 65,535 bytes, of which most never come.
+        // A handshake message that announces 65,535 bytes, most of which never arrive.
         Manner::Begins => {
             stream.write_all(&[22, 3, 1, 0x3f, 0xff, 1, 0, 0xff, 0xff]).await?;
             stream.write_all(&body[..12_000]).await?;

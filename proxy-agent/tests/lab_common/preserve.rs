@@ -1,4 +1,4 @@
-//! A Service is preserved as users and the operator do it, and is let go.
+//! Preserves a Service as a user and the operator do, and releases it.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 
-/// What an agent needs on the cluster.
+/// Installs the objects that an agent needs.
 pub(crate) async fn install(lab: &Lab) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     for part in ["crds", "manifests/agent"] {

@@ -1,8 +1,9 @@
-//! Campaigns: views change and programs are killed while Services and endpoints churn. After it all settles, the kernel has
-//! exactly what a fresh kube-proxy behind a fresh agent makes of the same API, and that is what the API says.
+//! Campaigns: views change and programs are killed while Services and endpoints churn. When
+//! everything has settled, the kernel has exactly the rules that a fresh kube-proxy behind a fresh
+//! agent writes, and they match the API.
 //!
-//! With the tests they run in a short form; `cargo xtask soak` runs them in full. What was drawn can be drawn again by
-//! setting `ISP_SOAK_SEED`.
+//! The tests run a short form; `cargo xtask soak` runs them in full. `ISP_SOAK_SEED` repeats a
+//! campaign.
 
 mod churn;
 mod random;
@@ -27,15 +28,15 @@ use self::views::{OBJECTS, Stage, Views};
 use crate::harness::{NODE, Scenario, eventually_within};
 use crate::processes::{Behind, clean_up};
 
-/// kube-proxy and the agent wait up to a minute before they ask again.
+/// kube-proxy and the agent wait up to a minute before they retry.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// How long a campaign is.
+/// The length of a campaign.
 struct Length {
     steps: u64,
     services: usize,
-    /// After how many changes, at most, it is waited until everything has followed. Each time kube-proxy takes longer to list
-    /// anew, up to a minute.
+    /// The most changes between two waits for everything to settle. kube-proxy takes longer to
+    /// relist each time, up to a minute.
     together: usize,
 }
 
@@ -54,7 +55,7 @@ struct Campaign {
     started: Instant,
     length: Length,
     scenario: Scenario,
-    /// A Service of each object that nobody changes.
+    /// One Service of each object that the churn does not change.
     witnesses: Vec<Service>,
 }
 
@@ -82,7 +83,7 @@ impl Campaign {
         println!("{}, {:.0} s: {figures}", self.name, self.started.elapsed().as_secs_f32());
     }
 
-    /// Waits until the view has been read and is in the kernel.
+    /// Waits until kube-proxy has read the view and the kernel has it.
     async fn is_followed(&self, views: &Views) {
         let relisted = async || views.have_come(Stage::Relisted).await;
         eventually_within(PATIENCE, "kube-proxy reads the view", relisted).await;
@@ -93,7 +94,7 @@ impl Campaign {
             seen
         };
         eventually_within(PATIENCE, "the kernel has the view", in_kernel).await;
-        // From a watch that ends in its first second kube-proxy does not go on: it lists anew by itself.
+        // kube-proxy does not resume a watch that ends within its first second; it relists.
         tokio::time::sleep(Duration::from_millis(1500)).await;
     }
 
@@ -109,14 +110,14 @@ impl Campaign {
         })
     }
 
-    /// Waits until nothing changes any more; the rules are what the API says, and are returned.
+    /// Waits until nothing changes any more, checks that the rules match the API, and returns them.
     async fn settle(&self, views: &Views, churn: &mut Churn) -> BTreeSet<String> {
         self.is_followed(views).await;
         let programmed = async || views.have_come(Stage::Programmed).await;
         eventually_within(PATIENCE, "the agent acknowledges the view", programmed).await;
         let lab = &self.scenario.lab;
-        // Everything before them has arrived when these are there. With the second, kube-proxy takes away the empty chains that it
-        // leaves for a second.
+        // When these have arrived, everything before them has. With the second one, kube-proxy
+        // removes the empty chains that it keeps for a second.
         for last in ["last-1", "last-2"] {
             let service = churn.add_steady(last, None).await;
             let spec = service.spec.unwrap();
@@ -134,7 +135,7 @@ impl Campaign {
         rules
     }
 
-    /// From nothing, a kube-proxy behind an agent comes to the same rules.
+    /// Checks that a fresh kube-proxy behind a fresh agent writes the same rules.
     async fn a_fresh_start_comes_to(&self, rules: &BTreeSet<String>) {
         clean_up(&self.scenario, V1_37).await;
         let left = served::in_kernel(&self.scenario.lab).await;
@@ -145,7 +146,7 @@ impl Campaign {
     }
 }
 
-/// Runs something while the Services churn.
+/// Runs a future while the Services churn.
 async fn during<T>(churn: &mut Churn, campaign: impl Future<Output = T>) -> T {
     let stop = Cell::new(false);
     let ending = async {
@@ -181,7 +182,7 @@ async fn a_view_that_changes_under_churn_leaves_nothing_stale() {
     campaign.a_fresh_start_comes_to(&rules).await;
 }
 
-/// Changes the view, and now and then waits until everything has followed. How often.
+/// Changes the view, and waits now and then until everything has settled. Returns how often.
 async fn change_views(
     campaign: &Campaign,
     behind: &Behind<'_>,
@@ -192,7 +193,8 @@ async fn change_views(
     let mut together = 1;
     while views.real < campaign.length.steps {
         views.change().await;
-        // Objects and nodes come to the agent by different watches; waiting keeps their changes in order.
+        // The agent gets objects and nodes from different watches; the wait keeps their changes in
+        // order.
         let known = async || views.have_come(Stage::Known).await;
         eventually_within(PATIENCE, "the agent knows of the change", known).await;
         if views.real - changes >= together || views.real == campaign.length.steps {
@@ -235,8 +237,8 @@ enum Victim {
     ApiServer,
 }
 
-/// Kills one program after the other, each as often as the others but in any order. How often each was, and how often
-/// kube-proxy ended by itself.
+/// Kills the programs, each equally often, in random order. Returns how often each was killed, and
+/// how often kube-proxy exited by itself.
 async fn kill(
     campaign: &Campaign,
     behind: &mut Behind<'_>,
@@ -258,7 +260,7 @@ async fn kill(
             Victim::Agent => behind.replace_agent(random.pause(1500)).await,
             Victim::KubeProxy => behind.replace_kube_proxy(random.pause(1500)).await,
             Victim::ApiServer => {
-                // One that is down already cannot be killed.
+                // A program that is down already cannot be killed.
                 insist(async || lab.client().apiserver_version().await).await.unwrap();
                 lab.kill_component("kube-apiserver").await.unwrap();
             }

@@ -1,4 +1,4 @@
-//! A lab, and on it a node elsewhere whose rules are looked at.
+//! A lab, and a non-ingress node whose rules the tests compare.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -49,14 +49,14 @@ impl Drop for Scenario {
 }
 
 impl Scenario {
-    /// A cluster with nothing in it.
+    /// Starts an empty cluster.
     pub(crate) async fn bare(name: &str, nodes: &[&str], mode: ProxyMode) -> Self {
         let lab = Lab::builder().name(name).nodes(nodes.iter().copied()).proxy_mode(mode).up().await.unwrap();
         preserve::install(&lab).await;
         Self { lab, mode, directory: tempfile::tempdir().unwrap() }
     }
 
-    /// A cluster with an ingress node and two Services.
+    /// Starts a cluster with an ingress node and two Services.
     pub(crate) async fn up(name: &str, mode: ProxyMode) -> Self {
         let scenario = Self::bare(name, &["edge-1", NODE], mode).await;
         let lab = &scenario.lab;
@@ -76,7 +76,7 @@ impl Scenario {
         services.get(service).await.unwrap().spec.unwrap().cluster_ip.unwrap()
     }
 
-    /// The rules of the node, as the kernel has them.
+    /// Returns the node's rules in the kernel.
     pub(crate) async fn rules(&self) -> String {
         let command: &[&str] = match self.mode {
             ProxyMode::Nftables => &["nft", "list", "ruleset"],
@@ -85,7 +85,7 @@ impl Scenario {
         self.lab.exec(&Place::Node(NODE.to_owned()), command).await.unwrap().stdout
     }
 
-    /// The same, so that equal rules are equal.
+    /// Returns the rules in a normalized form, for comparison.
     pub(crate) async fn normalised_rules(&self) -> BTreeSet<String> {
         match self.mode {
             ProxyMode::Nftables => {
@@ -97,7 +97,7 @@ impl Scenario {
         }
     }
 
-    /// The rules of a kube-proxy that sees everything, once they are complete and stay as they are.
+    /// Returns the rules of a kube-proxy that sees everything, once they are complete and stable.
     pub(crate) async fn settled_rules(&self) -> BTreeSet<String> {
         let addresses =
             [self.cluster_ip("narrowed").await, self.cluster_ip("hidden").await, "192.0.2.50".to_owned()];
@@ -109,7 +109,7 @@ impl Scenario {
         self.still_rules().await
     }
 
-    /// The rules, once they stay as they are.
+    /// Returns the rules, once they are stable.
     pub(crate) async fn still_rules(&self) -> BTreeSet<String> {
         let mut before = self.normalised_rules().await;
         loop {
@@ -122,7 +122,7 @@ impl Scenario {
         }
     }
 
-    /// Waits until the rules are these, or shows what differs.
+    /// Waits until the rules are these; otherwise prints the differences.
     pub(crate) async fn expect_rules(&self, what: &str, wanted: &BTreeSet<String>) {
         let started = Instant::now();
         loop {
@@ -135,7 +135,7 @@ impl Scenario {
         }
     }
 
-    /// The cluster's own kube-proxy leaves the node; its rules stay.
+    /// Removes the cluster's own kube-proxy from the node; its rules stay.
     pub(crate) async fn take_kube_proxy_away(&self) {
         self.lab.kubectl(["label", "node", NODE, "sourcepreserve.io/agent-pool=default"]).await.unwrap();
         let affinity = json!({"spec": {"template": {"spec": {"affinity": {"nodeAffinity": {
@@ -172,7 +172,8 @@ impl Scenario {
         })
     }
 
-    /// From the node the address goes to the router and comes in through the ingress node, as everyone's.
+    /// Checks that traffic from the node to the address enters through the ingress node, like
+    /// everyone's.
     pub(crate) async fn external_address_reaches_the_ingress_node(&self, node: &Place, address: &str) {
         let external: IpAddr = address.parse().unwrap();
         self.lab.route(external, &["edge-1"]).await.unwrap();
@@ -184,7 +185,7 @@ impl Scenario {
         .await;
     }
 
-    /// Runs the agents of a pool as the DaemonSet that is made from the cluster's own.
+    /// Runs the agents of a pool as a DaemonSet that is derived from the cluster's own.
     pub(crate) async fn run_pool(&self, pool: &str) {
         let program = Path::new(env!("CARGO_BIN_EXE_proxy-agent"));
         let archive = isp_lab::pack(AGENT_IMAGE, program, "65532:65532").unwrap();
@@ -207,9 +208,9 @@ impl Scenario {
         status.init_container_statuses.iter().flatten().map(|container| container.restart_count).sum()
     }
 
-    /// Kills the agent's process as the node's kernel would.
+    /// Kills the agent's process, as the node's OOM killer would.
     pub(crate) async fn kill_agent_container(&self) {
-        // All nodes of the lab share one pid namespace, in which this is the only agent.
+        // All nodes of the lab share one pid namespace, and this is the only agent in it.
         let found = ["pgrep", "-f", "^/usr/local/bin/proxy-agent filter"];
         let found = self.lab.exec(&Place::ControlPlane, &found).await.unwrap().stdout;
         let ids: Vec<&str> = found.split_whitespace().collect();
@@ -217,7 +218,7 @@ impl Scenario {
         assert!(self.lab.exec(&Place::ControlPlane, &["kill", "-KILL", ids[0]]).await.unwrap().success);
     }
 
-    /// A file of this scenario's own.
+    /// Returns the path of a file of this scenario.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

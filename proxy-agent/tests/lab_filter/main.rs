@@ -1,4 +1,5 @@
-//! The stock kube-proxy behind the agent, on a real node: what the kernel has, and what connections do.
+//! The stock kube-proxy behind the agent, on a real node: the rules in the kernel, and real
+//! connections.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -21,16 +22,17 @@ use processes::{Behind, Direct, clean_up, forget_acknowledgement};
 
 const EXTERNAL: &str = "192.0.2.50";
 
-/// What a node has behind an agent, with the kube-proxy of one release after the other.
+/// Compares the rules behind an agent with those without one, for several releases of kube-proxy.
 async fn the_view_of_a_node_elsewhere(name: &str, mode: ProxyMode) {
     let scenario = Scenario::up(name, mode).await;
-    // Direct, the node has rules for everything.
+    // Without an agent, the node has rules for everything.
     let direct = scenario.settled_rules().await;
     scenario.take_kube_proxy_away().await;
     what_an_agent_changes(&scenario, V1_37, &direct).await;
 
-    // API servers are meant for kube-proxies of up to three releases before their own. This one is of the fourth before:
-    // nothing that it reads has changed since, and the lab need not build the rest of an older release.
+    // API servers support kube-proxies that are up to three releases older. This one is four
+    // releases older: the API that it reads has not changed since, and the lab need not build the
+    // rest of an older release.
     clean_up(&scenario, V1_37).await;
     let kube_proxy = Direct::start(&scenario, V1_33).await;
     let direct = scenario.settled_rules().await;
@@ -40,7 +42,7 @@ async fn the_view_of_a_node_elsewhere(name: &str, mode: ProxyMode) {
 }
 
 async fn what_an_agent_changes(scenario: &Scenario, version: KubernetesVersion, direct: &BTreeSet<String>) {
-    // Behind an agent with nothing to hide, the node has exactly what it has without.
+    // Behind an agent with nothing to hide, the node has exactly the same rules.
     let mut behind = Behind::start(scenario, version).await;
     eventually("the agent acknowledges", async || scenario.ready().await).await;
     scenario.expect_rules("behind an agent with nothing to hide", direct).await;
@@ -63,7 +65,8 @@ async fn what_an_agent_changes(scenario: &Scenario, version: KubernetesVersion, 
     })
     .await;
 
-    // The ClusterIP still works from the node, the external address leaves it, the rest is untouched.
+    // The ClusterIP still works from the node, traffic to the external address leaves the node, and
+    // the rest is unchanged.
     let node = Place::Node(NODE.to_owned());
     let answer = scenario.lab.ask(&node, Protocol::Http, &format!("{}:80", cluster_ips[0])).await.unwrap();
     assert!(answer.peer().is_some(), "{answer:?}");
@@ -71,7 +74,7 @@ async fn what_an_agent_changes(scenario: &Scenario, version: KubernetesVersion, 
     assert_eq!(answer.peer(), None);
     scenario.external_address_reaches_the_ingress_node(&node, EXTERNAL).await;
 
-    // The agent dies and comes back: the rules stay, and stay narrowed.
+    // The agent dies and restarts: the rules stay, and stay narrowed.
     forget_acknowledgement(scenario).await;
     behind.replace_agent(Duration::from_secs(2)).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -82,7 +85,8 @@ async fn what_an_agent_changes(scenario: &Scenario, version: KubernetesVersion, 
     scenario.expect_rules("with nothing to hide again", direct).await;
 }
 
-/// The pool's DaemonSet, made from the cluster's own: the handover keeps the rules, and the view is enforced from the pod.
+/// Runs the pool's DaemonSet, derived from the cluster's own: the handover keeps the rules, and the
+/// agent in the pod enforces the view.
 #[tokio::test]
 async fn a_pool_of_agents_takes_over_from_the_clusters_kube_proxy() {
     let scenario = Scenario::up("filter-pool", ProxyMode::Nftables).await;
@@ -94,7 +98,7 @@ async fn a_pool_of_agents_takes_over_from_the_clusters_kube_proxy() {
 
     scenario.preserve("narrowed", "ClusterOnly").await;
     eventually("the kernel follows", async || !scenario.rules().await.contains(EXTERNAL)).await;
-    // A killed agent is started again by its kubelet, and kube-proxy, which was not restarted, still knows it.
+    // The kubelet restarts a killed agent. kube-proxy, which did not restart, still trusts it.
     scenario.kill_agent_container().await;
     eventually("the agent is back", async || scenario.agent_restarts().await > 0 && scenario.ready().await)
         .await;

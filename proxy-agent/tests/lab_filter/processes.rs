@@ -1,4 +1,5 @@
-//! The agent and kube-proxy as plain processes in the node's network, so that a test can end them as it likes.
+//! Runs the agent and kube-proxy as plain processes in the node's network, so that a test can kill
+//! them.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -24,9 +25,9 @@ impl Process {
         Self(log.spawn().unwrap())
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills the program and waits until it has exited.
     fn kill(&mut self) {
-        // The child is what entered the node; it stays until the program that it started there is gone.
+        // The child process entered the node; it exits after the program that it started there.
         let id = self.0.id();
         let programs = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         let killed = programs.split_whitespace().map(|id| Command::new("kill").args(["-KILL", id]).status());
@@ -47,7 +48,7 @@ impl Drop for Process {
     }
 }
 
-/// A kube-proxy that asks the API server itself.
+/// A kube-proxy that connects to the API server directly.
 pub(crate) struct Direct {
     _process: Process,
 }
@@ -68,7 +69,7 @@ pub(crate) struct Behind<'a> {
 }
 
 impl<'a> Behind<'a> {
-    /// Starts both, with nothing left of earlier ones but the rules.
+    /// Starts both. Only the rules of earlier ones remain.
     pub(crate) async fn start(scenario: &'a Scenario, version: KubernetesVersion) -> Self {
         write_files(scenario).await;
         forget_acknowledgement(scenario).await;
@@ -81,21 +82,22 @@ impl<'a> Behind<'a> {
         Self { scenario, version, agent, kube_proxy }
     }
 
-    /// Kills the agent; a while later another one is there, and says for itself what the node sees.
+    /// Kills the agent, and starts another one, which reports the view itself.
     pub(crate) async fn replace_agent(&mut self, pause: Duration) {
         self.agent.kill();
         tokio::time::sleep(pause).await;
         self.agent = start_agent(self.scenario).await;
     }
 
-    /// Kills kube-proxy; a while later another one is there.
+    /// Kills kube-proxy, and starts another one.
     pub(crate) async fn replace_kube_proxy(&mut self, pause: Duration) {
         self.kube_proxy.kill();
         tokio::time::sleep(pause).await;
         self.kube_proxy = start_kube_proxy(self.scenario, self.version, "serving/config.conf").await;
     }
 
-    /// Starts kube-proxy again if it ended by itself, as a kubelet would. The agent has no reason to.
+    /// Restarts kube-proxy if it exited by itself, as the kubelet would. The agent never exits by
+    /// itself.
     pub(crate) async fn revive(&mut self) -> bool {
         assert!(!self.agent.has_ended(), "the agent ended by itself");
         let ended = self.kube_proxy.has_ended();
@@ -105,14 +107,14 @@ impl<'a> Behind<'a> {
         ended
     }
 
-    /// The value of one of the agent's counters.
+    /// Returns the value of one of the agent's counters.
     pub(crate) async fn count(&self, counter: &str) -> u64 {
         let page = self.metrics("http://127.0.0.1:10261/metrics").await;
         let name = format!("isp_agent_{counter}_total ");
         page.lines().find_map(|line| line.strip_prefix(&name)).unwrap().parse().unwrap()
     }
 
-    /// Whether this is the release that was asked for.
+    /// Says whether kube-proxy is of the expected release.
     pub(crate) async fn is_of_its_release(&self) -> bool {
         let page = self.metrics("http://127.0.0.1:10249/metrics").await;
         page.contains(&format!("git_version=\"v{}\"", self.version))
@@ -123,7 +125,7 @@ impl<'a> Behind<'a> {
     }
 }
 
-/// What an earlier agent said proves nothing about a later one.
+/// Deletes the report of an earlier agent, which proves nothing about a later one.
 pub(crate) async fn forget_acknowledgement(scenario: &Scenario) {
     let nodes: Api<IngressSourceNode> = Api::all(scenario.lab.client());
     if nodes.get_opt(NODE).await.unwrap().is_some() {
@@ -131,7 +133,7 @@ pub(crate) async fn forget_acknowledgement(scenario: &Scenario) {
     }
 }
 
-/// Takes the rules of a kube-proxy away.
+/// Removes the rules of a kube-proxy.
 pub(crate) async fn clean_up(scenario: &Scenario, version: KubernetesVersion) {
     let place = Place::Node(NODE.to_owned());
     let output = scenario.lab.exec(&place, &[&kube_proxy(version), "--cleanup"]).await.unwrap();
@@ -156,9 +158,9 @@ async fn start_agent(scenario: &Scenario) -> Process {
     Process::start(scenario, &arguments, "agent.log").await
 }
 
-/// Tokens, and configurations of a kube-proxy with and without an agent.
+/// Writes tokens, and configurations of a kube-proxy with and without an agent.
 async fn write_files(scenario: &Scenario) {
-    // Bound to the node, as a kubelet's are.
+    // Bound to the node, as the kubelet's tokens are.
     let bound = ["--bound-object-kind=Node", "--bound-object-name", NODE];
     for account in ["kube-proxy", "proxy-agent"] {
         let create =

@@ -1,11 +1,11 @@
-//! The rules of a node, as the kernel has them, in a form in which equal rulesets are equal. Pure.
+//! The rules of a node in a normalized form, for comparison. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// The objects and rules of `nft -j list ruleset`, without handles and counters. Rules keep their place in their chain; chains,
-/// sets and the elements of sets have none.
+/// Returns the objects and rules of `nft -j list ruleset`, without handles and counters. Rules keep
+/// their position in their chain. Chains, sets and the elements of sets have no order.
 pub(crate) fn of_nftables(listed: &str) -> BTreeSet<String> {
     let mut listed: Value = serde_json::from_str(listed).unwrap();
     normalise(&mut listed);
@@ -15,11 +15,11 @@ pub(crate) fn of_nftables(listed: &str) -> BTreeSet<String> {
         let chain = ["family", "table", "chain"].map(|name| rule[name].to_string());
         format!("{} {rule}", next(&mut places, chain))
     };
-    // The first is about nft itself.
+    // The first entry is about nft itself.
     listed["nftables"].as_array().unwrap().iter().skip(1).map(described).collect()
 }
 
-/// Takes out what differs between two equal rulesets.
+/// Removes the parts that differ between two equal rulesets.
 fn normalise(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(normalise),
@@ -36,8 +36,9 @@ fn normalise(value: &mut Value) {
     }
 }
 
-/// The lines of `iptables-save`, each with its table and without counters. kube-proxy sends Services and node ports to chains of
-/// their own in any order; within those the order counts.
+/// Returns the lines of `iptables-save`, each with its table and without counters. kube-proxy
+/// writes the jumps to the chains of Services and node ports in any order; the order within those
+/// chains matters.
 pub(crate) fn of_iptables(saved: &str) -> BTreeSet<String> {
     const ORDERED: [&str; 5] = ["KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-FW-", "KUBE-SEP-"];
     let (mut table, mut places) = ("", BTreeMap::new());
@@ -53,14 +54,14 @@ pub(crate) fn of_iptables(saved: &str) -> BTreeSet<String> {
     rules
 }
 
-/// How many there have been under this key.
+/// Increments the count under this key and returns it.
 fn next<K: Ord>(places: &mut BTreeMap<K, usize>, key: K) -> usize {
     let count = places.entry(key).or_insert(0);
     *count += 1;
     *count
 }
 
-/// What differs, as far as a person would read it.
+/// Returns the differences, limited to a readable number.
 pub(crate) fn difference(rules: &BTreeSet<String>, wanted: &BTreeSet<String>) -> String {
     let some = |more: &BTreeSet<String>, less: &BTreeSet<String>| {
         let all: Vec<&str> = more.difference(less).map(String::as_str).collect();

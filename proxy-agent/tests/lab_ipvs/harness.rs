@@ -1,4 +1,4 @@
-//! A lab with two Services on its ingress node, and a virtual machine that is a node as far as kube-proxy knows: both
+//! A lab with two Services on its ingress node, and a virtual machine that is registered as a node.
 //! kube-proxy and the agent run in it as plain processes.
 
 use std::net::IpAddr;
@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 
 use super::preserve::install;
 
-/// A processor that is emulated on a busy machine takes its time.
+/// Generous, because an emulated CPU on a busy machine is slow.
 const DEADLINE: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(500);
 const NODE: &str = "vm-1";
 
-/// Of the Service `narrowed`: one in its spec, one in its status. Of the Service `hidden`: one in its spec.
+/// The Service `narrowed` has one address in its spec and one in its status. The Service `hidden`
+/// has one in its spec.
 pub(crate) const NARROWED: [&str; 2] = ["192.0.2.50", "192.0.2.51"];
 pub(crate) const HIDDEN: &str = "192.0.2.52";
 
@@ -33,7 +34,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
     }
 }
 
-/// The lab with its Services, whose external addresses the router sends to the ingress node.
+/// Starts the lab. The router sends the external addresses of its Services to the ingress node.
 pub(crate) async fn lab(name: &str) -> Lab {
     let lab = Lab::builder().name(name).nodes(["edge-1"]).up().await.unwrap();
     install(&lab).await;
@@ -48,7 +49,7 @@ pub(crate) async fn lab(name: &str) -> Lab {
             "type": "LoadBalancer",
             "externalIPs": [address],
             "externalTrafficPolicy": "Local",
-            // In ipvs mode kube-proxy runs a program or two for each port.
+            // In ipvs mode kube-proxy runs one or two programs per port.
             "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
         });
         services.patch(name, &patch, &Patch::Merge(json!({"spec": spec}))).await.unwrap();
@@ -66,7 +67,8 @@ pub(crate) async fn cluster_ip(lab: &Lab, service: &str) -> String {
     services.get(service).await.unwrap().spec.unwrap().cluster_ip.unwrap()
 }
 
-/// Waits until the agent of the machine has acknowledged so many objects, down to the kernel, or shows what it says.
+/// Waits until the machine's agent has acknowledged this many objects with `programmed`; otherwise
+/// prints its report.
 pub(crate) async fn expect_acknowledged(lab: &Lab, objects: usize) {
     let nodes: Api<IngressSourceNode> = Api::all(lab.client());
     let started = Instant::now();
@@ -84,7 +86,7 @@ pub(crate) async fn expect_acknowledged(lab: &Lab, objects: usize) {
     }
 }
 
-/// A node that is a virtual machine.
+/// A node in a virtual machine.
 pub(crate) struct Machine<'a>(Vm<'a>);
 
 impl<'a> Machine<'a> {
@@ -109,13 +111,13 @@ impl<'a> Machine<'a> {
         Self(vm)
     }
 
-    /// The stock kube-proxy, as the cluster has it.
+    /// Starts the stock kube-proxy, as the cluster has it.
     pub(crate) async fn start_direct(&self) {
         self.0.start("kube-proxy", &["kube-proxy", "--config=/etc/kube-proxy/direct.conf"]).await.unwrap();
     }
 
-    /// The kube-proxy that ran is handed over: it ends, and another starts behind an agent. What it left in the kernel
-    /// is the other's to clean up.
+    /// Stops kube-proxy and starts another one behind an agent. The new one cleans up the rules of
+    /// the old one.
     pub(crate) async fn hand_over_to_the_agent(&self) {
         self.0.stop("kube-proxy").await.unwrap();
         let arguments = [
@@ -132,13 +134,14 @@ impl<'a> Machine<'a> {
         self.0.start("kube-proxy", &["kube-proxy", &flag]).await.unwrap();
     }
 
-    /// Both are still the processes that were started.
+    /// Stops both, and checks that neither has restarted.
     pub(crate) async fn stop_both(&self) {
         self.0.stop("kube-proxy").await.unwrap();
         self.0.stop("proxy-agent").await.unwrap();
     }
 
-    /// Waits until of these addresses exactly the wanted ones are bound to the machine, or shows what is.
+    /// Waits until exactly the wanted addresses of these are bound to the machine; otherwise prints
+    /// the bound ones.
     pub(crate) async fn expect_bound(&self, what: &str, wanted: &[&str], others: &[&str]) {
         let started = Instant::now();
         loop {
@@ -154,7 +157,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// From the machine the address goes to the router and comes in through the ingress node, as everyone's.
+    /// Checks that traffic from the machine to the address enters through the ingress node, like
+    /// everyone's.
     pub(crate) async fn reaches_the_ingress_node(&self, address: &str) {
         let own = self.0.address();
         eventually(&format!("{address} leads to the ingress node"), async || {
@@ -164,13 +168,13 @@ impl<'a> Machine<'a> {
         .await;
     }
 
-    /// What the application answers at port 80 of an address.
+    /// Returns the application's answer on port 80 of an address.
     pub(crate) async fn ask(&self, address: &str) -> Answer {
         self.0.ask(Protocol::Http, &format!("{address}:80")).await.unwrap()
     }
 }
 
-/// Bound to the node, as a kubelet's are.
+/// Creates a token that is bound to the node, as the kubelet's are.
 async fn token(lab: &Lab, account: &str) -> String {
     let bound = ["--bound-object-kind=Node", "--bound-object-name", NODE];
     let create =
@@ -205,7 +209,8 @@ fn configuration(kubeconfig: &str) -> Value {
     })
 }
 
-/// What a kubelet would do. Without the labels of one, no DaemonSet wants a pod there.
+/// Registers the node as the kubelet would, but without labels, so that no DaemonSet runs a pod
+/// there.
 async fn register(lab: &Lab) {
     let nodes: Api<Node> = Api::all(lab.client());
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});

@@ -1,5 +1,6 @@
-//! kube-proxy in ipvs mode binds every external address to its node, which keeps a node without the ingress from
-//! reaching it. Here it runs on the kernel of a virtual machine: direct, then behind the agent.
+//! kube-proxy in ipvs mode binds every external address to its node, so a non-ingress node cannot
+//! reach these addresses on the ingress node. Here kube-proxy runs on the kernel of a virtual
+//! machine: direct, then behind the agent.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -18,12 +19,12 @@ async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {
     let everything = [NARROWED[0], NARROWED[1], HIDDEN, &narrowed, &hidden];
     let machine = Machine::boot(&lab).await;
 
-    // Nothing is in the way yet.
+    // Before kube-proxy starts, the addresses are reachable.
     for address in [NARROWED[0], NARROWED[1], HIDDEN] {
         machine.reaches_the_ingress_node(address).await;
     }
 
-    // Direct, the machine takes the addresses for its own and has no endpoint for them.
+    // Without an agent, the machine binds the addresses and has no endpoint for them.
     machine.start_direct().await;
     machine.expect_bound("direct", &everything, &[]).await;
     eventually("a ClusterIP works", async || machine.ask(&narrowed).await.peer().is_some()).await;
@@ -32,7 +33,7 @@ async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {
         assert!(matches!(answer, Answer::Silent(_)), "{address} answered {answer:?}");
     }
 
-    // Behind the agent it does not know them, and those that were bound before are gone.
+    // Behind the agent, kube-proxy does not know the addresses, and unbinds them.
     preserve(&lab, "narrowed", "ClusterOnly").await;
     machine.hand_over_to_the_agent().await;
     machine.expect_bound("behind the agent", &[&narrowed, &hidden, HIDDEN], &NARROWED).await;
@@ -43,7 +44,7 @@ async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {
     let answer = machine.ask(&narrowed).await;
     assert!(answer.peer().is_some(), "the ClusterIP answered {answer:?}");
 
-    // A view that changes later is followed as well.
+    // It follows a later change of the view as well.
     preserve(&lab, "hidden", "Hidden").await;
     machine
         .expect_bound("with a hidden Service", &[&narrowed], &[NARROWED[0], NARROWED[1], HIDDEN, &hidden])
@@ -53,19 +54,19 @@ async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {
     let answer = machine.ask(&hidden).await;
     assert!(matches!(answer, Answer::Silent(_)), "the hidden ClusterIP answered {answer:?}");
 
-    // Without the objects the node is as it was.
+    // Without the objects, the node is as before.
     forget(&lab, "narrowed").await;
     forget(&lab, "hidden").await;
     machine.expect_bound("with nothing to hide", &everything, &[]).await;
     machine.stop_both().await;
 
-    // The machine ends with its handle.
+    // The machine ends when its handle is dropped.
     assert_eq!(traces_of_a_machine(&lab).await, 2);
     drop(machine);
     eventually("nothing is left of the machine", async || traces_of_a_machine(&lab).await == 0).await;
 }
 
-/// Its process and its cable.
+/// Counts the processes and network interfaces of the machine.
 async fn traces_of_a_machine(lab: &Lab) -> usize {
     let mut lines = 0;
     for command in

@@ -1,4 +1,5 @@
-//! Services and endpoints that come, change and go, all the time, whether the API server is there or not.
+//! Creates, changes and deletes Services and endpoints all the time, even while the API server is
+//! down.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,10 +15,11 @@ use super::random::Random;
 use super::shape::{Addresses, Changed, Shape};
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many are made at once in the beginning.
+/// How many Services are created concurrently at the beginning.
 const TOGETHER: usize = 12;
 
-/// Asks until the API server answers. It may be down, and what it has done it may not have been able to say.
+/// Retries until the API server answers. It may be down, or may have executed a request without
+/// answering.
 pub(super) async fn insist<T>(ask: impl AsyncFn() -> kube::Result<T>) -> kube::Result<T> {
     loop {
         match tokio::time::timeout(PATIENCE, ask()).await {
@@ -30,7 +32,7 @@ pub(super) async fn insist<T>(ask: impl AsyncFn() -> kube::Result<T>) -> kube::R
     }
 }
 
-/// What an API server says to a write that it has carried out before.
+/// Returns `None` for the error that means that the API server had executed the write before.
 fn unless<T>(code: u16, result: kube::Result<T>) -> Option<T> {
     match result {
         Ok(answer) => Some(answer),
@@ -47,7 +49,7 @@ pub(super) struct Churn {
     shapes: Vec<Shape>,
     size: usize,
     made: usize,
-    /// How often each thing was done.
+    /// How often each action was done.
     pub(super) operations: BTreeMap<String, usize>,
 }
 
@@ -65,7 +67,7 @@ impl Churn {
         }
     }
 
-    /// Makes the Services that it begins with.
+    /// Creates the initial Services.
     pub(super) async fn populate(&mut self, size: usize) {
         self.size = size;
         while self.shapes.len() < size {
@@ -76,7 +78,7 @@ impl Churn {
         stream::iter(writes).buffer_unordered(TOGETHER).collect::<Vec<_>>().await;
     }
 
-    /// Makes a Service that nobody changes, and its ClusterIP.
+    /// Creates a Service that the churn does not change, and returns its ClusterIP.
     pub(super) async fn add_steady(
         &mut self,
         name: &str,
@@ -87,7 +89,7 @@ impl Churn {
         insist(async || self.services.get(name).await).await.unwrap()
     }
 
-    /// Changes one thing after the other.
+    /// Makes one change after the other.
     pub(super) async fn run(&mut self, stop: &Cell<bool>) {
         while !stop.get() {
             let what = self.step().await;

@@ -1,4 +1,4 @@
-//! Numbers that a seed repeats: `SplitMix64`.
+//! Random numbers from a seed: `SplitMix64`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Another stream of numbers, for somebody who draws at times of his own.
+    /// Returns an independent stream of numbers, for a concurrent task.
     pub(super) fn fork(&mut self) -> Self {
         Self(self.next())
     }

@@ -1,4 +1,4 @@
-//! What a node serves: read from the kernel, and worked out from the API without the agent.
+//! The ports that a node serves: read from the kernel, and computed from the API without the agent.
 
 use std::collections::BTreeSet;
 
@@ -27,15 +27,15 @@ impl Served {
     }
 }
 
-/// The maps of kube-proxy's nftables mode that lead to what is served: first with endpoints, then without.
+/// The maps of kube-proxy's nftables mode: those of ports with endpoints, then those without.
 const MAPS: [&str; 4] = ["service-ips", "service-nodeports", "no-endpoint-services", "no-endpoint-nodeports"];
 
-/// What the kernel knows, with endpoints or without.
+/// Returns all ports that the kernel knows, with endpoints or without.
 pub(super) async fn in_kernel(lab: &Lab) -> BTreeSet<Served> {
     elements(lab, &MAPS).await
 }
 
-/// What the kernel sends to endpoints.
+/// Returns the ports that the kernel forwards to endpoints.
 pub(super) async fn with_endpoints(lab: &Lab) -> BTreeSet<Served> {
     elements(lab, &MAPS[..2]).await
 }
@@ -45,7 +45,7 @@ async fn elements(lab: &Lab, maps: &[&str]) -> BTreeSet<Served> {
     for map in maps {
         let list = ["nft", "-j", "list", "map", "ip", "kube-proxy", map];
         let listed = lab.exec(&Place::Node(NODE.to_owned()), &list).await.unwrap().stdout;
-        // Without kube-proxy's table there is nothing to list.
+        // The command fails if kube-proxy's table does not exist.
         let Ok(listed) = serde_json::from_str::<Value>(&listed) else { continue };
         let elements = &listed["nftables"][1]["map"]["elem"];
         served.extend(elements.as_array().into_iter().flatten().map(element));
@@ -53,7 +53,8 @@ async fn elements(lab: &Lab, maps: &[&str]) -> BTreeSet<Served> {
     served
 }
 
-/// An element is a pair of a key and a verdict, and the key address, protocol and port or the last two.
+/// Parses an element: a key and a verdict. The key is an address, a protocol and a port, or only
+/// the last two.
 fn element(element: &Value) -> Served {
     let key = element[0]["concat"].as_array().or_else(|| element[0]["elem"]["val"]["concat"].as_array());
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -68,7 +69,7 @@ fn element(element: &Value) -> Served {
     }
 }
 
-/// What the node is to serve: of every Service what its view leaves.
+/// Returns the ports that the node has to serve according to its view of each Service.
 pub(super) async fn by_api(lab: &Lab) -> BTreeSet<Served> {
     let all = ListParams::default();
     let services = Api::<Service>::all(lab.client()).list(&all).await.unwrap();

@@ -1,4 +1,4 @@
-//! A Service with its endpoints, as the churn makes and changes it. Pure.
+//! A Service with its endpoints, as the churn creates and changes it. Pure.
 
 use std::net::Ipv4Addr;
 
@@ -29,20 +29,20 @@ struct Endpoint {
 pub(super) struct Shape {
     pub(super) name: String,
     kind: Kind,
-    /// One or two; the second is of the other protocol.
+    /// One or two ports; the second one has the other protocol.
     ports: Vec<u16>,
     first_is_udp: bool,
     external: Vec<Ipv4Addr>,
     balanced: Vec<Ipv4Addr>,
     local: bool,
     sticky: bool,
-    /// The label of an object, which narrows it; and one that means nothing.
+    /// The label of an object, which narrows the Service, and a label without meaning.
     label: Option<(&'static str, &'static str)>,
     other: usize,
     endpoints: Vec<Endpoint>,
 }
 
-/// What of a Service has to be written after a change.
+/// The part of a Service that has to be written after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Changed {
     Labels,
@@ -53,12 +53,13 @@ pub(super) enum Changed {
     Endpoints,
 }
 
-/// Addresses that nothing else has, each given out once: a rule tells whose it is, and whether it is stale.
+/// Hands out addresses, each once. So a rule shows to which Service it belongs, and whether it is
+/// stale.
 #[derive(Debug, Default)]
 pub(super) struct Addresses(u32);
 
 impl Addresses {
-    /// From the range for measurements between networks, which nobody routes.
+    /// Uses the range for benchmarks between networks, which nobody routes.
     fn next(&mut self) -> Ipv4Addr {
         self.0 += 1;
         assert!(self.0 < 1 << 17, "198.18.0.0/15 is used up");
@@ -92,7 +93,7 @@ impl Shape {
         shape
     }
 
-    /// A Service that stays as it is: seen, if at all, at its ClusterIP and at an external address.
+    /// Makes a Service that does not change, with a ClusterIP and an external address.
     pub(super) fn steady(
         name: String,
         label: Option<(&'static str, &'static str)>,
@@ -114,7 +115,7 @@ impl Shape {
         }
     }
 
-    /// Changes one thing and says which.
+    /// Changes one field and returns which part to write.
     pub(super) fn change(&mut self, random: &mut Random, addresses: &mut Addresses) -> Changed {
         match random.below(100) {
             0..20 => {
@@ -192,7 +193,7 @@ impl Shape {
         part != Changed::Policy || self.kind != Kind::ClusterIp
     }
 
-    /// The changed part as a merge patch: of the Service, of its status or of its EndpointSlice.
+    /// Returns the changed part as a merge patch of the Service, its status or its EndpointSlice.
     pub(super) fn patch(&self, part: Changed) -> Value {
         match part {
             Changed::Labels => {

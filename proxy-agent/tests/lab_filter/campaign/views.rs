@@ -1,4 +1,5 @@
-//! Changes of the node's view: objects that come, change and go, and a node that becomes an ingress node and ceases to be one.
+//! Changes the node's view: creates, changes and deletes objects, and makes the node an ingress
+//! node and back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +20,8 @@ const INGRESS: &str = "churn.example/ingress";
 const OWN_KEY: &str = "churn.example/preserve";
 pub(super) const LABEL_KEYS: [&str; 2] = [SERVICE_LABEL, OWN_KEY];
 
-/// The objects that there can be, and the key of their label. The first two are always there, and between them every change of
-/// the node's role shows.
+/// The possible objects, and the key of their label. The first two always exist, and every change
+/// of the node's role changes the view of at least one of them.
 pub(super) const OBJECTS: [(&str, &str); 6] = [
     ("steady-a", SERVICE_LABEL),
     ("steady-b", SERVICE_LABEL),
@@ -30,56 +31,56 @@ pub(super) const OBJECTS: [(&str, &str); 6] = [
     ("view-4", OWN_KEY),
 ];
 
-/// A label of some object, as key and value.
+/// Returns a label of some object, as key and value.
 pub(super) fn any_label(random: &mut Random) -> (&'static str, &'static str) {
     let (object, key) = random.pick(&OBJECTS);
     (key, object)
 }
 
-/// How far a change has come.
+/// The stage that a change has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The agent knows of it.
+    /// The agent knows it.
     Known,
-    /// kube-proxy has been sent all of it.
+    /// kube-proxy has received all of it.
     Relisted,
     /// The kernel has it.
     Programmed,
 }
 
-/// What an object says.
+/// The spec of an object.
 #[derive(Debug, Clone, Copy)]
-struct Wish {
+struct ObjectSpec {
     hidden: bool,
-    /// Which nodes are its ingress nodes.
+    /// The label value of its ingress nodes.
     ingress: &'static str,
-    /// Something that no view depends on.
+    /// A field that no view depends on.
     services: usize,
 }
 
-/// The objects and the node, as they have been written.
+/// The objects and the node, as they were written.
 pub(super) struct Views {
     objects: Api<IngressSourcePreserve>,
     nodes: Api<Node>,
     acknowledged: Api<IngressSourceNode>,
     random: Random,
-    wishes: BTreeMap<&'static str, Wish>,
+    specs: BTreeMap<&'static str, ObjectSpec>,
     written: BTreeMap<&'static str, IngressSourcePreserve>,
     node_labels: BTreeMap<String, String>,
-    /// How many changes kube-proxy could see, and how many it could not.
+    /// How many changes were visible to kube-proxy, and how many were not.
     pub(super) real: u64,
     pub(super) void: u64,
 }
 
 impl Views {
-    /// Begins with the two objects that stay.
+    /// Creates the two objects that always exist.
     pub(super) async fn new(client: &Client, random: Random) -> Self {
         let mut views = Self {
             objects: Api::all(client.clone()),
             nodes: Api::all(client.clone()),
             acknowledged: Api::all(client.clone()),
             random,
-            wishes: BTreeMap::new(),
+            specs: BTreeMap::new(),
             written: BTreeMap::new(),
             node_labels: BTreeMap::new(),
             real: 0,
@@ -87,17 +88,17 @@ impl Views {
         };
         views.label_node(INGRESS, None).await;
         for (object, ingress) in [("steady-a", "a"), ("steady-b", "b")] {
-            views.write(object, Wish { hidden: object == "steady-a", ingress, services: 1 }).await;
+            views.write(object, ObjectSpec { hidden: object == "steady-a", ingress, services: 1 }).await;
         }
         views
     }
 
-    /// What the node may see.
+    /// Returns the view of the node.
     pub(super) fn view(&self) -> NodeView {
         view(isp_api::validate::NodeIdentity { name: NODE, labels: &self.node_labels }, self.written.values())
     }
 
-    /// What the node may see of the Services of each object, objects that are not there included.
+    /// Returns the view of each object's Services, including objects that do not exist.
     pub(super) fn of_each(&self) -> [View; OBJECTS.len()] {
         let narrowing = self.view().narrowing;
         OBJECTS.map(|(object, key)| narrowing.of_label(key, object))
@@ -117,8 +118,8 @@ impl Views {
     async fn make_a_change(&mut self) {
         let (object, _) = self.random.pick(&OBJECTS);
         let stays = object.starts_with("steady");
-        let wish = self.wishes.get(object).copied();
-        match (self.random.below(100), wish) {
+        let spec = self.specs.get(object).copied();
+        match (self.random.below(100), spec) {
             (0..15, _) => {
                 let role = self.random.pick(&[None, Some("a"), Some("b")]);
                 self.label_node(INGRESS, role).await;
@@ -129,21 +130,23 @@ impl Views {
             }
             (_, None) => {
                 let (hidden, ingress) = (self.random.chance(50), self.random.pick(&["a", "b"]));
-                self.write(object, Wish { hidden, ingress, services: 1 }).await;
+                self.write(object, ObjectSpec { hidden, ingress, services: 1 }).await;
             }
             (20..40, Some(_)) if !stays => self.delete(object).await,
-            (20..50, Some(wish)) if !stays => {
-                let ingress = if wish.ingress == "a" { "b" } else { "a" };
-                self.write(object, Wish { ingress, ..wish }).await;
+            (20..50, Some(spec)) if !stays => {
+                let ingress = if spec.ingress == "a" { "b" } else { "a" };
+                self.write(object, ObjectSpec { ingress, ..spec }).await;
             }
-            (90.., Some(wish)) => self.write(object, Wish { services: wish.services % 4 + 1, ..wish }).await,
-            (_, Some(wish)) => self.write(object, Wish { hidden: !wish.hidden, ..wish }).await,
+            (90.., Some(spec)) => {
+                self.write(object, ObjectSpec { services: spec.services % 4 + 1, ..spec }).await;
+            }
+            (_, Some(spec)) => self.write(object, ObjectSpec { hidden: !spec.hidden, ..spec }).await,
         }
     }
 
-    async fn write(&mut self, name: &'static str, wish: Wish) {
+    async fn write(&mut self, name: &'static str, spec: ObjectSpec) {
         let key = OBJECTS.iter().find(|(object, _)| *object == name).unwrap().1;
-        let services: Vec<_> = (0..wish.services)
+        let services: Vec<_> = (0..spec.services)
             .map(|number| json!({"namespace": "default", "name": format!("churn-{number}")}))
             .collect();
         let object = json!({
@@ -151,23 +154,23 @@ impl Views {
             "kind": "IngressSourcePreserve",
             "metadata": {"name": name},
             "spec": {
-                "ingressNodes": {"selector": {"matchLabels": {INGRESS: wish.ingress}}},
+                "ingressNodes": {"selector": {"matchLabels": {INGRESS: spec.ingress}}},
                 "services": services,
                 "serviceLabel": {"key": key},
-                "elsewhere": if wish.hidden { "Hidden" } else { "ClusterOnly" },
+                "elsewhere": if spec.hidden { "Hidden" } else { "ClusterOnly" },
             },
         });
         let apply = PatchParams::apply("campaign").force();
         let patch = Patch::Apply(object);
         let written = insist(async || self.objects.patch(name, &apply, &patch).await).await.unwrap();
-        self.wishes.insert(name, wish);
+        self.specs.insert(name, spec);
         self.written.insert(name, written);
     }
 
     async fn delete(&mut self, name: &'static str) {
         let result = insist(async || self.objects.delete(name, &DeleteParams::default()).await).await;
         assert!(matches!(&result, Ok(_) | Err(kube::Error::Api(_))), "{result:?}");
-        self.wishes.remove(name);
+        self.specs.remove(name);
         self.written.remove(name);
     }
 
@@ -178,7 +181,7 @@ impl Views {
         self.node_labels = written.labels().clone();
     }
 
-    /// Whether the agent says that everything has come so far with every change.
+    /// Says whether the agent reports this stage for every change.
     pub(super) async fn have_come(&self, stage: Stage) -> bool {
         let node = insist(async || self.acknowledged.get_opt(NODE).await).await.unwrap();
         let Some(status) = node.and_then(|node| node.status) else { return false };
