@@ -38,6 +38,9 @@ use crate::waits::Wait;
 
 /// How long an agent may be unready, in seconds, before that is a failure.
 const UNREADY: u32 = 30;
+/// How long, in seconds, leftovers on a node may hold anybody up.
+const LEFTOVERS: u32 = 60;
+
 /// How a node is, as far as agents are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -113,7 +116,7 @@ impl<'a> Rollout<'a> {
             this.strays.push(wanted.is_some_and(|pool| facts.has_stray(pool)));
             this.working.push(wanted.is_some_and(|pool| facts.works(pool)));
         }
-        wave::remember(snapshot);
+        wave::remember(snapshot, pools);
         for (pool, wave) in &waves {
             wave.begin(snapshot, pools, pool, this.held.contains(pool), plan);
         }
@@ -270,12 +273,14 @@ impl<'a> Rollout<'a> {
         if facts.was_sent_back() {
             // The write failed, or somebody, its own kubelet for example, put the label on it again: then nobody waits for it twice.
             let settings = settings_of(facts.snapshot, pool);
-            let in_time = facts.snapshot.now < facts.back_by(settings.progress_deadline_seconds);
+            let seconds = settings.progress_deadline_seconds;
+            let in_time = facts.snapshot.now < facts.back_by(seconds) && !facts.keeps_coming(seconds);
             self.on_the_way_back |= in_time;
             waves.entry(pool).or_default().on_the_way += usize::from(in_time);
             plan.actions.push(hand_back(facts.snapshot, facts.place, pool));
         } else {
-            self.on_the_way_back = true;
+            let settings = settings_of(facts.snapshot, pool);
+            self.on_the_way_back |= !facts.keeps_coming(settings.progress_deadline_seconds);
             waves.entry(pool).or_default().back.push(facts.place);
         }
         State::GoingBack
@@ -294,7 +299,8 @@ impl<'a> Rollout<'a> {
             let settings = settings_of(facts.snapshot, &handover.pool);
             let deadline = facts.back_by(settings.progress_deadline_seconds);
             // Nobody else waits for longer, whatever somebody keeps writing on the node.
-            self.on_the_way_back |= facts.snapshot.now < deadline;
+            self.on_the_way_back |=
+                facts.snapshot.now < deadline && !facts.keeps_coming(settings.progress_deadline_seconds);
             if let Some(pool) = wanted.filter(|pool| *pool == handover.pool) {
                 waves.entry(pool).or_default().on_the_way += 1;
             }
@@ -311,7 +317,8 @@ impl<'a> Rollout<'a> {
             return State::WithoutPool;
         }
         if node.failure.is_some() || node.images.is_some() || node.revision.is_some() {
-            self.on_the_way_back = true;
+            facts.send_back();
+            self.on_the_way_back |= !facts.keeps_coming(LEFTOVERS);
             plan.actions.push(facts.shape(NodeShape::default(), NodeStep::Release));
         }
         State::NotNeeded

@@ -5,6 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::super::pools::Pools;
 use super::super::snapshot::{Object, Snapshot};
 use super::pods::Pods;
+use super::wave::{keeps_coming, sent_back};
 use super::{as_it_is, new_handover, shape_node};
 use crate::action::{Action, NodeShape, NodeStep};
 use crate::cluster::{Acknowledgements, Node, Pod};
@@ -48,6 +49,16 @@ impl<'s> NodeFacts<'s, '_> {
     /// When it must have gone back.
     pub(super) fn back_by(&self, seconds: u32) -> Timestamp {
         self.snapshot.clock.end(Wait::Back { node: self.name.to_owned() }, seconds)
+    }
+
+    /// Remembers that it was sent back.
+    pub(super) fn send_back(&self) {
+        sent_back(self.snapshot, self.name);
+    }
+
+    /// Whether it was first sent back longer ago than this, though nobody needs an agent there: it keeps putting our marks on itself.
+    pub(super) fn keeps_coming(&self, seconds: u32) -> bool {
+        keeps_coming(self.snapshot, self.name, seconds)
     }
 
     /// Whether it has been on its way back since it last had nothing of ours.

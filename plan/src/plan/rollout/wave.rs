@@ -97,26 +97,37 @@ impl Wave {
     fn begin_back(&self, snapshot: &Snapshot<'_>, pool: &str, settings: &Settings, plan: &mut Plan) {
         let labelled = snapshot.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
         let mut next = self.back.clone();
-        next.sort_by_key(|place| snapshot.clock.is_known(&sent_back(snapshot, *place)));
+        next.sort_by_key(|place| snapshot.clock.is_known(&memory(snapshot.nodes[*place].0)));
         for place in next.into_iter().take(settings.max_unavailable.of(labelled)) {
             let node = snapshot.nodes[place].0.to_owned();
+            sent_back(snapshot, &node);
             snapshot.clock.end(Wait::Back { node }, settings.progress_deadline_seconds);
-            snapshot.clock.end(sent_back(snapshot, place), REMEMBERED);
             plan.actions.push(hand_back(snapshot, place, pool));
         }
     }
 }
 
-fn sent_back(snapshot: &Snapshot<'_>, place: usize) -> Wait {
-    Wait::SentBack { node: snapshot.nodes[place].0.to_owned() }
+fn memory(node: &str) -> Wait {
+    Wait::SentBack { node: node.to_owned() }
 }
 
-/// Remembers for a while which nodes were sent back.
-pub(super) fn remember(snapshot: &Snapshot<'_>) {
-    for place in 0..snapshot.nodes.len() {
-        let wait = sent_back(snapshot, place);
-        if snapshot.clock.is_known(&wait) && !snapshot.clock.has_lasted(&wait, REMEMBERED) {
-            snapshot.clock.end(wait, REMEMBERED);
+/// Remembers that a node was sent back.
+pub(super) fn sent_back(snapshot: &Snapshot<'_>, node: &str) {
+    snapshot.clock.end(memory(node), REMEMBERED);
+}
+
+/// Whether a node was first sent back longer ago than this and is still, or again, on its way.
+pub(super) fn keeps_coming(snapshot: &Snapshot<'_>, node: &str, seconds: u32) -> bool {
+    snapshot.clock.has_lasted(&memory(node), seconds)
+}
+
+/// Remembers for a while which nodes were sent back, unless they need an agent again.
+pub(super) fn remember(snapshot: &Snapshot<'_>, pools: &Pools<'_>) {
+    for (place, (node, _)) in snapshot.nodes.iter().enumerate() {
+        let memory = memory(node);
+        let fresh = snapshot.clock.is_known(&memory) && !snapshot.clock.has_lasted(&memory, REMEMBERED);
+        if fresh && pools.assigned[place].is_none() {
+            snapshot.clock.end(memory, REMEMBERED);
         }
     }
 }
@@ -129,7 +140,10 @@ pub(super) fn hand_back(snapshot: &Snapshot<'_>, place: usize, pool: &str) -> Ac
 /// Those on their way back have lost their label and are counted by what is written down on them, until their deadline.
 fn is_going_back(snapshot: &Snapshot<'_>, pool: &str, seconds: u32) -> bool {
     snapshot.nodes.iter().any(|(name, node)| {
-        let late = || snapshot.clock.has_lasted(&Wait::Back { node: (*name).to_owned() }, seconds);
+        let late = || {
+            snapshot.clock.has_lasted(&Wait::Back { node: (*name).to_owned() }, seconds)
+                || keeps_coming(snapshot, name, seconds)
+        };
         let counts = node.handover.as_ref().is_some_and(|handover| handover.pool == pool);
         node.pool.is_none() && counts && !late()
     })

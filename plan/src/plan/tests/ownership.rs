@@ -248,6 +248,7 @@ fn a_node_that_keeps_restoring_itself_and_a_forged_service_together_hold_up_nobo
     for node in ["work-1", "work-2"] {
         assert!(world.cluster.nodes[node].pool.is_none(), "{node}");
     }
+    assert!(world.cluster.objects.is_empty(), "and its object goes");
 }
 
 #[test]
