@@ -64,27 +64,27 @@ struct Report {
 /// Whether everything was as it should be.
 pub(crate) async fn tell(arguments: &Arguments, screen: &Screen) -> Result<bool, StoryError> {
     screen.heading(
-        "1. A cluster: an ingress node, two nodes elsewhere, two clients outside, an external address",
+        "1. Start a cluster: one ingress node, two non-ingress nodes, two external clients, an external IP",
     );
     let mut world = World::up(arguments, screen).await?;
     probe::wait_until_served(&world).await?;
-    screen.heading("2. What each hop sees of its caller");
+    screen.heading("2. Which source IP each hop sees");
     let before = show(&world, Stage::Before, screen).await?;
     let steady = Steady::start(&world).await?;
-    screen.heading("3. One object is applied, while a client keeps asking");
+    screen.heading("3. Apply one object under continuous traffic");
     install(&world, screen).await?;
     apply(&world, &steady, screen).await?;
     restart(&world, &steady, screen).await?;
-    screen.heading("4. What each hop sees now");
+    screen.heading("4. Which source IP each hop sees now");
     world.look_again().await?;
     let after = show(&world, Stage::After, screen).await?;
-    screen.say("\n  what has changed:");
+    screen.say("\n  changes:");
     for line in table::differences(&before, &after) {
         screen.say(&line);
     }
     let mut tables = vec![before, after];
     if !arguments.keep {
-        screen.heading("5. The object is deleted, and everything is as before");
+        screen.heading("5. Delete the object; everything is restored");
         delete(&world, &steady, screen).await?;
         restart(&world, &steady, screen).await?;
         world.look_again().await?;
@@ -147,8 +147,8 @@ async fn delete(world: &World, steady: &Steady, screen: &Screen) -> Result<(), S
     screen.say(&format!("  $ kubectl delete -f {file}"));
     let path = World::path(file).display().to_string();
     world.lab.kubectl(["delete", "-f", &path, "--wait=false"]).await?;
-    follow(world, steady, screen, "the object is gone", |object| object.is_none()).await?;
-    screen.say(&format!("  {name} is gone; {}", steady.counts()));
+    follow(world, steady, screen, "the object is deleted", |object| object.is_none()).await?;
+    screen.say(&format!("  {name} is deleted; {}", steady.counts()));
     Ok(())
 }
 
@@ -160,7 +160,7 @@ async fn restart(world: &World, steady: &Steady, screen: &Screen) -> Result<(), 
     screen.say(&format!("  $ kubectl -n {NAMESPACE} rollout restart {DEPLOYMENT}"));
     world.lab.kubectl(["-n", NAMESPACE, "rollout", "restart", DEPLOYMENT]).await?;
     world.lab.kubectl(["-n", NAMESPACE, "rollout", "status", DEPLOYMENT, "--timeout=180s"]).await?;
-    screen.say(&format!("  the application has a new pod; {}", steady.counts()));
+    screen.say(&format!("  the application runs in a new pod; {}", steady.counts()));
     Ok(())
 }
 
@@ -181,7 +181,7 @@ async fn follow(
         }
         let stands = match &object {
             Some(object) => stands(object, world.acknowledged().await?),
-            None => "not there".to_owned(),
+            None => "does not exist".to_owned(),
         };
         screen.stand(&stands, &steady.counts());
         if Instant::now() > deadline {
@@ -193,7 +193,7 @@ async fn follow(
 
 /// The object in a line.
 fn stands(object: &IngressSourcePreserve, acknowledged: usize) -> String {
-    let Some(status) = &object.status else { return "not looked at yet".to_owned() };
+    let Some(status) = &object.status else { return "not observed yet".to_owned() };
     let phase = status.phase.map(|phase| format!("{phase:?}")).unwrap_or_default();
     let mut parts = vec![phase];
     if let Some(summary) = &status.summary {
@@ -209,15 +209,15 @@ fn stands(object: &IngressSourcePreserve, acknowledged: usize) -> String {
 
 fn conclude(report: &Report, screen: &Screen) {
     let Counts { sent, failed, slowest_ms, failures } = &report.steady;
-    screen.heading("The client that kept asking");
-    screen.say(&format!("  {sent} requests, each over a connection of its own, {failed} failed, the slowest took {slowest_ms} ms"));
+    screen.heading("Continuous traffic");
+    screen.say(&format!("  {sent} requests over new connections, {failed} failed, slowest {slowest_ms} ms"));
     for failure in failures {
         screen.say(&format!("  {failure}"));
     }
     let (tone, words) = if report.as_it_should_be {
-        (Tone::Good, "Everything was as it should be.")
+        (Tone::Good, "All results are as expected.")
     } else {
-        (Tone::Bad, "Something was not as it should be: see UNEXPECTED above, and failed requests.")
+        (Tone::Bad, "Some results are not as expected: see UNEXPECTED above, and failed requests.")
     };
     screen.say(&format!("\n{}", screen.tinted(tone, words)));
 }

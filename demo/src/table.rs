@@ -208,8 +208,8 @@ impl fmt::Display for Asker {
         f.pad(match self {
             Self::Client => "client",
             Self::OtherClient => "other client",
-            Self::Pod => "pod elsewhere",
-            Self::Host => "host elsewhere",
+            Self::Pod => "pod, other node",
+            Self::Host => "host, other node",
         })
     }
 }
@@ -217,9 +217,9 @@ impl fmt::Display for Asker {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::ExternalAddress => "external address",
-            Self::IngressNodePort => "node port, ingress node",
-            Self::OtherNodePort => "node port, node elsewhere",
+            Self::ExternalAddress => "external IP",
+            Self::IngressNodePort => "NodePort, ingress node",
+            Self::OtherNodePort => "NodePort, other node",
             Self::ClusterIp => "ClusterIP",
         })
     }

@@ -3,10 +3,10 @@
 use super::{Cell, Outcome, Table, Target};
 use crate::screen::{Screen, Tone};
 
-/// A mark beside colours, which not everybody sees.
+/// Marks a wrong result, in addition to its colour.
 const MARK: &str = " !";
-const INTENDED: &str = "silent, as intended";
-/// Who asks, from where, what, and the address that is seen: the least width of each. IPv6 addresses need more.
+const INTENDED: &str = "no answer, as intended";
+/// The minimum widths: source, source IP, destination, observed IP. IPv6 addresses need more.
 const COLUMNS: [usize; 4] = [16, 16, 32, 18];
 const GAP: usize = 2;
 
@@ -17,7 +17,7 @@ pub(crate) fn lines(table: &Table, mesh: bool, screen: &Screen) -> Vec<String> {
     let status = if mesh { "status" } else { "" };
     let mut lines = vec![format!(
         "  {:<who$}{:<own$}{:<to$}{gateway}{:<address$}{status}",
-        "who asks", "his address", "what", "application sees"
+        "source", "source IP", "destination", "application sees"
     )];
     lines.extend(table.cells.iter().map(|cell| format!("  {}", line(cell, mesh, columns, screen))));
     lines
@@ -58,7 +58,7 @@ fn line(cell: &Cell, mesh: bool, [who, own, to, address]: [usize; 4], screen: &S
                 line += &marked(seen.status.to_string(), cell.wrong.status, 0);
             }
             if cell.wrong.way {
-                line += &marked("  past the way in".to_owned(), true, 0);
+                line += &marked("  bypasses ingress".to_owned(), true, 0);
             }
         }
     }
@@ -79,7 +79,7 @@ fn short(target: Target) -> &'static str {
 
 fn words(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Silent(_) => "silent".to_owned(),
+        Outcome::Silent(_) => "no answer".to_owned(),
         Outcome::Seen(seen) => {
             let mut words = Vec::new();
             words.extend(seen.gateway.map(|address| format!("{address} at the gateway")));
@@ -88,7 +88,7 @@ fn words(outcome: &Outcome) -> String {
                 words.push(seen.status.to_string());
             }
             words
-                .extend(seen.through_router.filter(|through| !through).map(|_| "past the way in".to_owned()));
+                .extend(seen.through_router.filter(|through| !through).map(|_| "bypassing the ingress node".to_owned()));
             words.join(", ")
         }
     }

@@ -68,7 +68,7 @@ fn restored_is_as_before() {
     assert_eq!(differences(&before, &after).len(), before.cells.len());
     assert_eq!(
         differences(&before, &after)[0],
-        "  client to external address                   10.244.1.1 at the gateway, 127.0.0.6 at the application, 403  ->  198.51.100.10 at the gateway, 10.244.1.7 at the application, 200"
+        "  client to external IP                       10.244.1.1 at the gateway, 127.0.0.6 at the application, 403  ->  198.51.100.10 at the gateway, 10.244.1.7 at the application, 200"
     );
 }
 
@@ -85,7 +85,7 @@ fn what_is_not_as_it_should_be_is_told_and_silence_where_it_is_meant_is_fine() {
     assert!(!table.is_as_it_should_be());
     let screen = Screen::new(false);
     let lines = lines(&table, false, &screen);
-    assert!(lines[1].ends_with("silent, as intended"), "{}", lines[1]);
+    assert!(lines[1].ends_with("no answer, as intended"), "{}", lines[1]);
     assert!(
         lines[2].ends_with("no answer (timed out) !  UNEXPECTED, not 198.51.100.10 at the application"),
         "{}",
