@@ -98,7 +98,7 @@ pub struct IngressSourcePreserveSpec {
     #[serde(default)]
     pub rollout: Rollout,
 
-    /// Pods with an Istio sidecar that shall hand the client address on to the application. Needed where the application
+    /// Pods with an Istio sidecar that shall pass on the client's IP to the application. Needed where the application
     /// itself looks at the peer address: without it the application sees 127.0.0.6.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]

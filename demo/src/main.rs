@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     no_istio: bool,
     #[command(flatten)]
     families: FamilyFlags,
-    /// How the nodes elsewhere come to leave the Services alone.
+    /// How the non-ingress nodes come to leave the Services alone.
     #[arg(long, value_enum, default_value_t, ignore_case = true)]
     mode: Mode,
     /// Print the tables as JSON to the standard output, and the story to the standard error.

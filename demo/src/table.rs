@@ -22,7 +22,7 @@ pub(crate) enum Asker {
     Client,
     /// Outside, in another range.
     OtherClient,
-    /// A pod on a node elsewhere.
+    /// A pod on a non-ingress node.
     Pod,
     /// That node itself.
     Host,
@@ -44,7 +44,7 @@ pub(crate) enum Target {
     ExternalAddress,
     /// The node port, at the ingress node.
     IngressNodePort,
-    /// The node port, at a node elsewhere that is not the asker's.
+    /// The node port, at a non-ingress node that is not the asker's.
     OtherNodePort,
     /// From inside.
     ClusterIp,
@@ -81,7 +81,7 @@ pub(crate) struct Addresses {
     /// The ingress node, and the one that it has towards its own pods.
     pub(crate) ingress_node: IpAddr,
     pub(crate) ingress_bridge: IpAddr,
-    /// The node elsewhere whose node port is asked.
+    /// The non-ingress node whose node port is asked.
     pub(crate) other_node: IpAddr,
     /// The external address, the Service's own, and its node port.
     pub(crate) external: IpAddr,

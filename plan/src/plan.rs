@@ -19,7 +19,7 @@
 //! - no node goes over before kube-proxy is kept off nodes with an agent, the DaemonSet of the revision is there, and the revision's images are
 //!   on the node: `rollout`
 //! - no node that is the last to serve a Service is handed over, and none hides it: `ingress`
-//! - no Service gets the label, and none the policy, before every node elsewhere has acknowledged the object's generation; none
+//! - no Service gets the label, and none the policy, before every non-ingress node has acknowledged the object's generation; none
 //!   without a ready endpoint on an ingress node: `services::advance`
 //! - no agent is taken away while a Service of an object that needs it is still changed: `Snapshot::needs_agent`
 //! - the finalizer goes last: `finish`

@@ -17,7 +17,7 @@ pub(crate) enum Program {
     Operator,
     /// One for the cluster
     Webhook,
-    /// One for each node elsewhere
+    /// One for each non-ingress node
     ProxyAgent,
 }
 

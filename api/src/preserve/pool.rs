@@ -13,7 +13,7 @@ use crate::{
     selector::{self, BadSelector},
 };
 
-/// How the nodes elsewhere come to leave the Services alone.
+/// How the non-ingress nodes come to leave the Services alone.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -1,4 +1,4 @@
-//! Pods whose sidecar shall hand the client address on to the application.
+//! Pods whose sidecar shall pass on the client's IP to the application.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use schemars::JsonSchema;

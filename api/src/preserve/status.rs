@@ -225,7 +225,7 @@ pub struct SidecarStatus {
     pub restart: Vec<StaleOwner>,
 }
 
-/// Something whose pods have to be created anew.
+/// Something whose pods have to be recreated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StaleOwner {

@@ -253,7 +253,7 @@ a-plan would be created
  10  set label sourcepreserve.io/preserve=a-plan on Service web/frontend
  11  set externalTrafficPolicy=Local on Service web/frontend (was Cluster); its load balancer must follow healthCheckNodePort
 Actions with the same step number run in any order.
-a-plan becomes Ready: the client address arrives at 1 Service
+a-plan becomes Ready: the source IP reaches 1 Service
      view of its Services on nodes work-1, work-2: Full -> ClusterOnly
 "
     );

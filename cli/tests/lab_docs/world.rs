@@ -15,7 +15,7 @@ const EXTERNAL: &str = "192.0.2.10";
 /// What is meant to take seconds may take this long on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// The client outside, and a pod on a node elsewhere, with the addresses by which they leave their
+/// The client outside, and a pod on a non-ingress node, with the addresses by which they leave their
 /// networks.
 pub(crate) const CLIENT: (Place, &str) = (Place::Client, "198.51.100.10");
 pub(crate) fn pod_elsewhere() -> (Place, &'static str) {

@@ -32,7 +32,7 @@ pub(crate) fn expected(stage: Stage, asker: Asker, target: Target, addresses: &A
 /// Under `Cluster` the first node on the way puts its own address in: the one that it has towards the endpoint.
 fn masqueraded(asker: Asker, target: Target, addresses: &Addresses) -> IpAddr {
     match target {
-        // A node elsewhere takes the external address for its own.
+        // A non-ingress node takes the external address for its own.
         Target::ExternalAddress if !asker.is_outside() => addresses.host,
         Target::ExternalAddress | Target::IngressNodePort => addresses.ingress_bridge,
         Target::OtherNodePort => addresses.other_node,
@@ -70,7 +70,7 @@ impl Faults {
     }
 }
 
-/// A node elsewhere that is silent is meant to be.
+/// A non-ingress node that is silent is meant to be.
 pub(crate) fn faults(asker: Asker, target: Target, addresses: &Addresses, outcome: &Outcome) -> Faults {
     let arriving = arriving(asker, target, addresses);
     match outcome {

@@ -87,8 +87,11 @@ fn words(outcome: &Outcome) -> String {
             if seen.gateway.is_some() {
                 words.push(seen.status.to_string());
             }
-            words
-                .extend(seen.through_router.filter(|through| !through).map(|_| "bypassing the ingress node".to_owned()));
+            words.extend(
+                seen.through_router
+                    .filter(|through| !through)
+                    .map(|_| "bypassing the ingress node".to_owned()),
+            );
             words.join(", ")
         }
     }

@@ -12,7 +12,7 @@ pub(super) const APPLICATION: &str = "registry";
 pub(crate) const OPEN: &str = "/open";
 pub(crate) const GUARDED: &str = "/v2";
 
-/// A namespace with the application and a pod elsewhere that asks it. In a mesh it stands behind the gateway, on a node elsewhere;
+/// A namespace with the application and a pod elsewhere that asks it. In a mesh it stands behind the gateway, on a non-ingress node;
 /// without one on the ingress node, behind an external address.
 pub(super) fn application(mesh: bool, asking: &str, asking_node: &str, ingress: &str, other: &str) -> Value {
     let labels = if mesh { json!({"istio-injection": "enabled"}) } else { json!({}) };

@@ -43,7 +43,7 @@ pub(crate) async fn none_is_selected(scenario: &Scenario) {
     wait_until_ready(scenario).await;
 }
 
-/// The application runs on a node elsewhere all at once, and the address follows it there, as with `MetalLB` when the ingress node dies.
+/// The application runs on a non-ingress node all at once, and the address follows it there, as with `MetalLB` when the ingress node dies.
 pub(crate) async fn the_application_moves(scenario: &Scenario) {
     let lab = &scenario.lab;
     let node = ELSEWHERE[0];

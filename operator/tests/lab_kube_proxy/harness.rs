@@ -172,7 +172,7 @@ impl Scenario {
         }
     }
 
-    /// With it the client's address arrives, and nodes elsewhere leave the external address alone.
+    /// With it the client's address arrives, and non-ingress nodes leave the external address alone.
     pub(crate) async fn addresses_arrive(&self) {
         let client: IpAddr = CLIENT.parse().unwrap();
         let arrived = |answer: &Answer| answer.peer() == Some(client);

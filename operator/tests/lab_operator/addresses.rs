@@ -32,7 +32,7 @@ async fn expect(
     }
 }
 
-/// Without the object: the client's address is lost, and nodes elsewhere take the external addresses for themselves.
+/// Without the object: the client's address is lost, and non-ingress nodes take the external addresses for themselves.
 pub(crate) async fn are_lost(scenario: &Scenario) {
     let edge = scenario.node_address(EDGE).to_string();
     for target in [(EXTERNAL, 80), (edge.as_str(), NODE_PORT)] {

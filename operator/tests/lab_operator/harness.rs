@@ -141,7 +141,7 @@ pub(crate) fn sample() -> String {
     path("manifests/samples/minimal.yaml")
 }
 
-/// A pod on a node elsewhere, to ask from.
+/// A pod on a non-ingress node, to ask from.
 pub(crate) fn pod_on(node: &str) -> Place {
     Place::Pod("default".to_owned(), format!("asks-from-{node}"))
 }

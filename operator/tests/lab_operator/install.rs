@@ -108,7 +108,7 @@ async fn expect_version(scenario: &Scenario, version: &str) {
         let sets = sets.list(&own).await.unwrap();
         let [set] = sets.items.as_slice() else { return false };
         let status = set.status.clone().unwrap_or_default();
-        // Two replicas each, and an agent on each of the two nodes elsewhere.
+        // Two replicas each, and an agent on each of the two non-ingress nodes.
         images.len() == 6
             && images.iter().all(|image| expected.contains(image))
             && status.number_available == Some(2)

@@ -2,11 +2,11 @@
 //!
 //! | a Service that is wanted | and | then |
 //! |---|---|---|
-//! | does not carry the label | every node elsewhere has acknowledged, an ingress node has an endpoint | it gets the label |
+//! | does not carry the label | every non-ingress node has acknowledged, an ingress node has an endpoint | it gets the label |
 //! | carries the label, policy Cluster | the same | it gets the policy Local |
 //! | carries the label, no ingress node serves it, another node has an endpoint | | it loses the label: every node shows it |
 //! | has Local, no endpoint for 30 s, `FallBack` | | that is written down and the label goes, then the policy goes back |
-//! | was opened or fell back, an ingress node serves it for 30 s | every node elsewhere has acknowledged | it gets the label, then the policy Local |
+//! | was opened or fell back, an ingress node serves it for 30 s | every non-ingress node has acknowledged | it gets the label, then the policy Local |
 //!
 //! | a Service that is no longer wanted | then |
 //! |---|---|
@@ -40,7 +40,7 @@ const STEADY: u32 = 30;
 /// How often a field is set before whoever puts it back is left alone.
 const OFTEN: u32 = 2;
 
-const NOBODY_ANSWERS: &str = "no ingress node has a ready endpoint: nobody outside is answered";
+const NOBODY_ANSWERS: &str = "no ingress node has a ready endpoint: external traffic to it is dropped";
 const OPEN: &str = "no ingress node has a ready endpoint: every node shows the Service, so that those with an endpoint answer";
 
 /// What is known about the Services of each object, by the object's place in the snapshot.
@@ -281,14 +281,14 @@ impl Wanted<'_, '_> {
             // Written with this plan.
             self.say(state, "waits until the object's status lists it");
         } else if !begun {
-            self.say(state, "waits for what the conditions say");
+            self.say(state, "waiting for the conditions of the object");
         } else if !self.acknowledged {
             let follow = if self.service.balanced {
-                "; its load balancer must follow healthCheckNodePort by then, for nodes outside the ingress pool stop answering it"
+                "; its load balancer must follow healthCheckNodePort by then, for non-ingress nodes stop answering it"
             } else {
-                "; from then on nodes outside the ingress pool do not answer clients from outside"
+                "; from then on non-ingress nodes do not answer clients from outside"
             };
-            self.say(state, &format!("waits until every node elsewhere has acknowledged{follow}"));
+            self.say(state, &format!("waits until every non-ingress node has acknowledged{follow}"));
         } else {
             return true;
         }

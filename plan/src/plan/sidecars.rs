@@ -253,15 +253,10 @@ pub(super) fn said(
         (
             false,
             Reason::Stale,
-            format!(
-                "{} of {} pods have to be created anew: {}",
-                status.stale,
-                status.matching,
-                remedy(first)
-            ),
+            format!("{} of {} pods have to be recreated: {}", status.stale, status.matching, remedy(first)),
         )
     } else {
-        (true, Reason::Consistent, format!("all {} pods hand the client address on", status.matching))
+        (true, Reason::Consistent, format!("all {} pods pass on the client's IP", status.matching))
     })
 }
 
@@ -287,14 +282,11 @@ pub(super) fn notice(
     };
     Some((
         Reason::StaleSidecars,
-        format!(
-            "pods do not hand the client address on until they are created anew: {}{more}",
-            remedy(first)
-        ),
+        format!("pods do not pass on the client's IP until they are recreated: {}{more}", remedy(first)),
     ))
 }
 
-/// What helps pods that do not hand the client address on: a command, where there is one.
+/// What helps pods that do not pass on the client's IP: a command, where there is one.
 pub fn remedy(owner: &StaleOwner) -> String {
     let StaleOwner { namespace, kind, name, .. } = owner;
     match kind.as_str() {

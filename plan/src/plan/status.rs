@@ -83,7 +83,10 @@ impl StatusBuilder<'_, '_> {
             state == ServiceState::Preserved
         });
         let heard = if elsewhere == acknowledged {
-            yes(Reason::Acknowledged, format!("all {elsewhere} nodes elsewhere see what they should"))
+            yes(
+                Reason::Acknowledged,
+                format!("all {elsewhere} non-ingress nodes have acknowledged their view"),
+            )
         } else if let Some(node) = self.suspect(|place| self.rollout.strays[place]) {
             let message = format!(
                 "the cluster's own kube-proxy runs on node {node}, beside the agent's, and shows everything there: see that its \
@@ -100,7 +103,7 @@ impl StatusBuilder<'_, '_> {
             no(
                 Reason::Waiting,
                 format!(
-                    "{acknowledged} of {elsewhere} nodes elsewhere have acknowledged generation {}",
+                    "{acknowledged} of {elsewhere} non-ingress nodes have acknowledged generation {}",
                     object.generation
                 ),
             )
@@ -183,7 +186,7 @@ impl StatusBuilder<'_, '_> {
         let wanted = self.services.iter().filter(|service| service.state != ServiceState::Restoring);
         let (done, left): (Vec<_>, Vec<_>) = wanted.partition(|service| holds(service.state));
         match left.first() {
-            None if done.is_empty() => no(Reason::NoServices, "there is no Service to change"),
+            None if done.is_empty() => no(Reason::NoServices, "the object selects no Service"),
             None => yes(reason, format!("all {} Services {what}", done.len())),
             Some(first) => {
                 let why = first.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -207,7 +210,7 @@ impl StatusBuilder<'_, '_> {
             found.extend(problems.map(|problem| (problem.reason(), problem.to_string())));
         }
         match found.first() {
-            None => no(Reason::None, "nobody else claims anything"),
+            None => no(Reason::None, "no conflict found"),
             Some((reason, message)) => yes(*reason, with_more(message.clone(), found.len() - 1)),
         }
     }
@@ -223,7 +226,7 @@ impl StatusBuilder<'_, '_> {
                 let outcome = match service.state {
                     ServiceState::FellBack => "it fell back to Cluster, so its clients' address is lost",
                     ServiceState::Open => "every node shows it, and those with an endpoint answer",
-                    _ => "nobody outside is answered",
+                    _ => "external traffic to it is dropped",
                 };
                 format!(
                     "Service {}/{} has no ready endpoint on an ingress node: {outcome}",
@@ -256,7 +259,7 @@ impl StatusBuilder<'_, '_> {
                 format!("the agent of node {node} in pool {} missed its deadline", pool.unwrap_or("?"));
             return yes(Reason::WaveFailed, message);
         }
-        no(Reason::None, "nothing that worked has stopped")
+        no(Reason::None, "no problem found")
     }
 
     fn ready(
@@ -279,7 +282,7 @@ impl StatusBuilder<'_, '_> {
         }
         let count = self.count(ServiceState::Preserved);
         let services = if count == 1 { "Service" } else { "Services" };
-        yes(Reason::Preserved, format!("the client address arrives at {count} {services}"))
+        yes(Reason::Preserved, format!("the source IP reaches {count} {services}"))
     }
 
     fn progressing(
@@ -294,9 +297,9 @@ impl StatusBuilder<'_, '_> {
             Some(Deletion::Restore) => {
                 let left = self.object.touched.len();
                 let message = if left > 0 {
-                    format!("{left} Services are on their way back")
+                    format!("{left} Services are being restored")
                 } else {
-                    "the nodes go back to the cluster's kube-proxy".to_owned()
+                    "nodes are being handed back to the cluster's kube-proxy".to_owned()
                 };
                 return yes(Reason::Restoring, message);
             }

@@ -86,7 +86,7 @@ impl Scenario {
         Some((status.matching, status.consistent, status.stale))
     }
 
-    /// A Deployment on the node elsewhere, behind the gateway at a port of its own.
+    /// A Deployment on the non-ingress node, behind the gateway at a port of its own.
     pub(crate) async fn run_application(&self, name: &str, native: &str) {
         let labels = json!({"app": name});
         let items = json!([

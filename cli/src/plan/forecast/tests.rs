@@ -125,7 +125,7 @@ web would be created
  10  set label sourcepreserve.io/preserve=web on Service web/frontend
  11  set externalTrafficPolicy=Local on Service web/frontend (was Cluster)
 Actions with the same step number run in any order.
-web becomes Ready: the client address arrives at 1 Service
+web becomes Ready: the source IP reaches 1 Service
      view of its Services on nodes work-01, work-02 and 9 more: Full -> ClusterOnly
 "
     );
@@ -140,7 +140,7 @@ fn a_file_that_is_applied_already_changes_nothing() {
         "\
 web is unchanged: the cluster has it as in the file
 the operator has nothing to change
-web stays Ready: the client address arrives at 1 Service
+web stays Ready: the source IP reaches 1 Service
 "
     );
     assert!(told.ready());
@@ -155,7 +155,7 @@ fn a_change_waits_for_the_agents_only() {
         "\
 web would be changed
 the operator has nothing to change
-web stays Ready: the client address arrives at 1 Service
+web stays Ready: the source IP reaches 1 Service
      view of its Services on nodes work-01, work-02: ClusterOnly -> Hidden
 "
     );
@@ -294,7 +294,7 @@ web would be created
  31  set label sourcepreserve.io/preserve=web on Service web/frontend
  32  set externalTrafficPolicy=Local on Service web/frontend (was Cluster)
 Actions with the same step number run in any order.
-web becomes Ready: the client address arrives at 1 Service
+web becomes Ready: the source IP reaches 1 Service
      view of its Services on nodes work-01, work-02 and 7 more: Full -> ClusterOnly
 "
     );
@@ -318,7 +318,7 @@ fn json_has_the_action_names_of_the_operator_and_a_description_for_people() {
     assert_eq!(
         json["objects"],
         json!([{
-            "name": "web", "change": "created", "ready": true, "message": "the client address arrives at 1 Service",
+            "name": "web", "change": "created", "ready": true, "message": "the source IP reaches 1 Service",
             "views": [{"from": "Full", "to": "ClusterOnly", "nodes": ["work-01"]}],
         }])
     );

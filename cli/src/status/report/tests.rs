@@ -132,7 +132,7 @@ fn seen(generation: i64, relisted: bool, programmed: Option<bool>) -> Value {
     }])
 }
 
-const PRESERVED: &str = "the client address arrives at 1 Service";
+const PRESERVED: &str = "the source IP reaches 1 Service";
 
 fn ready(name: &str) -> IngressSourcePreserve {
     let said =
@@ -159,11 +159,11 @@ NAME  PHASE  READY  CHECKED  AGENTS  LABELS  ACKS  LOCAL  AGE
 api   Ready  ✔      ✔        ✔       ✔       ✔     ✔      2d3h
 web   Ready  ✔      ✔        ✔       ✔       ✔     ✔      2d3h
 
-api: Ready for 3h5m, the client address arrives at 1 Service
+api: Ready for 3h5m, the source IP reaches 1 Service
   services   web/frontend  Preserved, 192.0.2.10, 2 endpoints on ingress nodes
   nodes      pool default: 2 nodes, 2 have an agent, 2 ready
 
-web: Ready for 3h5m, the client address arrives at 1 Service
+web: Ready for 3h5m, the source IP reaches 1 Service
   services   web/frontend  Preserved, 192.0.2.10, 2 endpoints on ingress nodes
   nodes      pool default: 2 nodes, 2 have an agent, 2 ready
 "
@@ -183,7 +183,7 @@ fn sidecars_come_with_the_commands_that_help() {
         ],
     }))
     .unwrap();
-    let message = "7 of 12 pods have to be created anew: kubectl rollout restart -n shop deployment/cart";
+    let message = "7 of 12 pods have to be recreated: kubectl rollout restart -n shop deployment/cart";
     let condition = condition("SidecarsConsistent", false, "Stale", message);
     status.conditions.push(serde_json::from_value(condition).unwrap());
     let nodes = None;
@@ -193,7 +193,7 @@ fn sidecars_come_with_the_commands_that_help() {
 NAME  PHASE  READY  CHECKED  AGENTS  LABELS  ACKS  LOCAL  SIDECARS  AGE
 web   Ready  ✔      ✔        ✔       ✔       ✔     ✔      ✖         2d3h
 
-web: Ready for 3h5m, the client address arrives at 1 Service
+web: Ready for 3h5m, the source IP reaches 1 Service
   services   web/frontend  Preserved, 192.0.2.10, 2 endpoints on ingress nodes
   nodes      pool default: 2 nodes, 2 have an agent, 2 ready
   sidecars   12 pods, 5 consistent, 7 stale

@@ -16,7 +16,7 @@ impl StatusBuilder<'_, '_> {
     pub(super) fn agents(&self, elsewhere: usize) -> NewCondition {
         let done = self.elsewhere().filter(|(_, _, state)| **state == State::Done).count();
         if done == elsewhere {
-            return yes(Reason::AgentsReady, format!("all {elsewhere} nodes elsewhere have their agent"));
+            return yes(Reason::AgentsReady, format!("all {elsewhere} non-ingress nodes have their agent"));
         }
         if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err())
             && matches!(problem, kube_proxy::Problem::NotKeptOff { .. })
@@ -70,7 +70,7 @@ impl StatusBuilder<'_, '_> {
             return no(Reason::NodeWithoutPool, with_more(message, without.len() - 1));
         }
         if !self.object.may_begin() {
-            return no(Reason::NotBegun, "waits for the other conditions");
+            return no(Reason::NotBegun, "waiting for the other conditions");
         }
         if let Some(problem) = account() {
             return no(problem.reason(), problem.to_string());
@@ -95,14 +95,14 @@ impl StatusBuilder<'_, '_> {
         }
         let outdated = self.elsewhere().filter(|(_, _, state)| **state == State::Outdated).count();
         let message = if outdated > 0 {
-            format!("{done} of {elsewhere} nodes elsewhere have the current revision of their agent")
+            format!("{done} of {elsewhere} non-ingress nodes have the current revision of their agent")
         } else {
-            format!("{done} of {elsewhere} nodes elsewhere have their agent")
+            format!("{done} of {elsewhere} non-ingress nodes have their agent")
         };
         no(Reason::RollingOut, message)
     }
 
-    /// The nodes elsewhere: pool, name, state.
+    /// The non-ingress nodes: pool, name, state.
     pub(super) fn elsewhere(&self) -> impl Iterator<Item = (Option<&str>, &str, &State)> {
         self.snapshot
             .nodes
@@ -112,7 +112,7 @@ impl StatusBuilder<'_, '_> {
             .map(|(place, (name, _))| (self.pools.assigned[place], *name, &self.rollout.states[place]))
     }
 
-    /// The pools that nodes elsewhere belong to.
+    /// The pools that non-ingress nodes belong to.
     pub(super) fn own_pools(&self) -> impl Iterator<Item = (&str, &Pool<'_>)> {
         self.pools
             .by_name

@@ -67,7 +67,7 @@ impl StatusBuilder<'_, '_> {
             (
                 true,
                 Reason::NoIngressEndpoint,
-                "no ingress node has a ready endpoint: nobody outside is answered".to_owned(),
+                "no ingress node has a ready endpoint: external traffic to it is dropped".to_owned(),
             )
         } else if turned {
             match now.state {

@@ -24,7 +24,7 @@ pub(super) fn spec(more: Value) -> Value {
     spec
 }
 
-/// An ingress node with an endpoint, two nodes elsewhere, and a Service that was made by `kubectl create`.
+/// An ingress node with an endpoint, two non-ingress nodes, and a Service that was made by `kubectl create`.
 pub(super) fn world() -> World {
     let mut world = World::new(&[("edge", &[(INGRESS, "")]), ("work-1", &[]), ("work-2", &[])]);
     world.add_service(&web(), "kubectl-create");

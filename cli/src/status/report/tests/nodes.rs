@@ -4,17 +4,17 @@ use super::*;
 
 /// A rollout that has just begun, the reports of its agents, and the nodes.
 fn rollout() -> (IngressSourcePreserve, Vec<IngressSourceNode>, Nodes) {
-    let rolling = "1 of 8 nodes elsewhere have their agent";
+    let rolling = "1 of 8 non-ingress nodes have their agent";
     let extra = [
         ("Ready", false, "RollingOut", rolling),
         ("Progressing", true, "RollingOut", rolling),
-        ("Degraded", false, "None", "nothing that worked has stopped"),
-        ("Conflict", false, "None", "nobody else claims anything"),
+        ("Degraded", false, "None", "no problem found"),
+        ("Conflict", false, "None", "no conflict found"),
     ];
     let more = json!({
         "services": [{
             "namespace": "web", "name": "frontend", "state": "Waiting", "ingressEndpoints": 1,
-            "message": "waits until every node elsewhere has acknowledged",
+            "message": "waits until every non-ingress node has acknowledged",
         }],
         "nodePools": [pool("default", [7, 6, 1, 0]), pool("gpu", [1, 0, 0, 0])],
     });
@@ -54,7 +54,7 @@ NAME  PHASE        READY  CHECKED  AGENTS  LABELS  ACKS  LOCAL  AGE
 web   Progressing  ✖      ✔        ✖       ✖       ✖     ✖      2d3h
 
 web: Progressing for 3h5m
-  services   web/frontend  Waiting, no external address, 1 endpoint on ingress nodes: waits until every node elsewhere has acknowledged
+  services   web/frontend  Waiting, no external address, 1 endpoint on ingress nodes: waits until every non-ingress node has acknowledged
   nodes      pool default: 7 nodes, 6 have an agent, 1 ready
                work-2: the agent works with generation 1 of the object, not 2
                work-3: kube-proxy has not listed its Services again yet
@@ -65,7 +65,7 @@ web: Progressing for 3h5m
              pool gpu: 1 node, 0 have an agent, 0 ready
              in no pool of this object:
                work-9: has an agent of pool old
-  waiting    3h5m for AgentsReady: 1 of 8 nodes elsewhere have their agent
+  waiting    3h5m for AgentsReady: 1 of 8 non-ingress nodes have their agent
 ");
     assert!(!is_ready(&web));
     assert!(MANUAL.contains(&text), "the manual shows it");
@@ -86,7 +86,7 @@ web   Progressing  no     ok       no      no      no    no     2d3h
 
 web: Progressing for 3h5m
   services   web/frontend  Waiting, no external address, 1 endpoint on ingress
-               nodes: waits until every node elsewhere has acknowledged
+               nodes: waits until every non-ingress node has acknowledged
 "
         ),
         "{text}"

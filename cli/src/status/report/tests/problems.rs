@@ -92,7 +92,8 @@ fn a_node_without_a_pool_is_named_in_the_advice() {
 
 #[test]
 fn a_service_that_is_down_and_a_conflict_stand_beside_each_other() {
-    let down = "Service web/frontend has no ready endpoint on an ingress node: nobody outside is answered";
+    let down =
+        "Service web/frontend has no ready endpoint on an ingress node: external traffic to it is dropped";
     let conflict = "Service web/api: \"argocd\" has declared spec.externalTrafficPolicy as Cluster: change or remove it there, or \
                     set conflictPolicy: Force";
     let extra = [
@@ -111,7 +112,7 @@ web: Conflict for 3h5m
              web/api       Conflict, 192.0.2.10, 1 endpoint on ingress nodes
   nodes      pool default: 2 nodes, 2 have an agent, 2 ready
   problem    Service web/api: \"argocd\" has declared spec.externalTrafficPolicy as Cluster: change or remove it there, or set conflictPolicy: Force (for 3h5m)
-             Service web/frontend has no ready endpoint on an ingress node: nobody outside is answered (for 3h5m)
+             Service web/frontend has no ready endpoint on an ingress node: external traffic to it is dropped (for 3h5m)
   to do      kubectl get pods -n web -o wide   # where its pods run
 ");
 }
@@ -139,7 +140,7 @@ web: Unknown, was Ready at generation 1
 fn an_object_that_is_being_deleted_says_what_is_left() {
     let extra = [
         ("Ready", false, "Terminating", "the object is being deleted"),
-        ("Progressing", true, "Restoring", "1 Services are on their way back"),
+        ("Progressing", true, "Restoring", "1 Services are being restored"),
     ];
     let mut web = stands("web", "Terminating", 0, &extra, preserving(&[service("frontend", "Restoring", 1)]));
     web.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T03:00:00Z")).unwrap();
@@ -149,7 +150,7 @@ fn an_object_that_is_being_deleted_says_what_is_left() {
 web: Terminating for 5m
   services   web/frontend  Restoring, 192.0.2.10, 1 endpoint on ingress nodes
   nodes      pool default: 2 nodes, 2 have an agent, 2 ready
-  waiting    3h5m: 1 Services are on their way back
+  waiting    3h5m: 1 Services are being restored
 "
     );
 }
