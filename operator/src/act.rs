@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_client::plain;
-use isp_plan::Key;
-use isp_plan::action::{Resource, Verb, Write};
-use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, Service};
+use isp_plan::action::{Request, Resource, Target, Write};
+use isp_plan::cluster::Identity;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::index::Answer;
@@ -39,75 +36,40 @@ pub(crate) async fn carry_out(client: Client, write: Write) -> Result<Answer, Fa
     }
 }
 
-async fn send(client: Client, write: Write) -> Result<Answer, kube::Error> {
-    let namespaced = write.namespace.as_deref().unwrap_or_default();
-    match write.resource {
-        Resource::Service => {
-            let api: Api<Service> = Api::namespaced(client, namespaced);
-            patch(&api, &write).await.map(Answer::Service)
+async fn send(client: Client, Write { target, request }: Write) -> Result<Answer, kube::Error> {
+    let resource = target.resource.api();
+    let api: Api<DynamicObject> = match target.key.namespace.as_str() {
+        "" => Api::all_with(client, &resource),
+        namespace => Api::namespaced_with(client, namespace, &resource),
+    };
+    match request {
+        Request::Apply { manager, body } => {
+            patch(&api, target, &PatchParams::apply(manager).force(), &Patch::Apply(body)).await
         }
-        Resource::Node => patch(&Api::<Node>::all(client), &write).await.map(Answer::Node),
-        Resource::Preserve => {
-            patch(&Api::<IngressSourcePreserve>::all(client), &write).await.map(Answer::Object)
+        Request::Merge { manager, body } => {
+            let parameters = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
+            patch(&api, target, &parameters, &Patch::Merge(body)).await
         }
-        Resource::PreserveStatus => {
-            let api: Api<IngressSourcePreserve> = Api::all(client);
-            let (parameters, patch) = patch_of(&write);
-            Ok(Answer::Object(Box::new(api.patch_status(&write.name, &parameters, &patch).await?)))
-        }
-        Resource::DaemonSet => {
-            let api: Api<DaemonSet> = Api::namespaced(client, namespaced);
-            match write.verb {
-                Verb::Delete => delete(&api, &write).await,
-                _ => patch(&api, &write).await.map(Answer::DaemonSet),
-            }
-        }
-        Resource::NodeReport => delete(&Api::<IngressSourceNode>::all(client), &write).await,
-        Resource::Own(kind) => {
-            let resource = kind.resource();
-            let api: Api<DynamicObject> = match &write.namespace {
-                Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-                None => Api::all_with(client, &resource),
-            };
-            match write.verb {
-                Verb::Delete => delete(&api, &write).await,
-                _ => patch(&api, &write).await.map(|object| Answer::Own(kind, object)),
-            }
+        Request::Delete(Identity { uid, version }) => {
+            let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: Some(version) };
+            let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+            api.delete(&target.key.name, &parameters).await?;
+            Ok(Answer::Gone { target, uid })
         }
     }
 }
 
-fn patch_of(write: &Write) -> (PatchParams, Patch<&serde_json::Value>) {
-    match &write.verb {
-        Verb::Apply { manager } => (PatchParams::apply(manager).force(), Patch::Apply(&write.body)),
-        Verb::Merge { manager } => (
-            PatchParams { field_manager: Some(manager.clone()), ..PatchParams::default() },
-            Patch::Merge(&write.body),
-        ),
-        // Deletions do not come here.
-        Verb::Delete => (PatchParams::default(), Patch::Merge(&write.body)),
-    }
-}
-
-async fn patch<K>(api: &Api<K>, write: &Write) -> Result<Box<K>, kube::Error>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let (parameters, patch) = patch_of(write);
-    Ok(Box::new(api.patch(&write.name, &parameters, &patch).await?))
-}
-
-async fn delete<K>(api: &Api<K>, write: &Write) -> Result<Answer, kube::Error>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let of = |name: &str| write.body[name].as_str().map(str::to_owned);
-    let (uid, resource_version) = (of("uid"), of("resourceVersion"));
-    let key = Key::new(write.namespace.clone().unwrap_or_default(), &*write.name);
-    let gone = Answer::Gone { resource: write.resource, key, uid: uid.clone().unwrap_or_default() };
-    let preconditions = Some(Preconditions { uid, resource_version });
-    api.delete(&write.name, &DeleteParams { preconditions, ..DeleteParams::default() }).await?;
-    Ok(gone)
+async fn patch(
+    api: &Api<DynamicObject>,
+    target: Target,
+    parameters: &PatchParams,
+    patch: &Patch<Value>,
+) -> Result<Answer, kube::Error> {
+    let object = match target.resource {
+        Resource::PreserveStatus => api.patch_status(&target.key.name, parameters, patch).await?,
+        _ => api.patch(&target.key.name, parameters, patch).await?,
+    };
+    Ok(Answer::Written(target.resource, Box::new(object)))
 }
 
 /// What an error means. Pure.

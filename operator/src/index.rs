@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
-use isp_plan::action::Resource;
+use isp_plan::action::{Resource, Target};
 use isp_plan::observe::{self, KubeProxySource};
 use isp_plan::own::OwnKind;
 use isp_plan::{Cluster, Key, cluster};
@@ -56,19 +56,12 @@ pub(crate) enum Update {
     Own(OwnKind, Option<&'static str>, Box<Event<DynamicObject>>),
 }
 
-/// What the API server answered to a write.
+/// The API server's response to a write.
 pub(crate) enum Answer {
-    Object(Box<IngressSourcePreserve>),
-    Service(Box<Service>),
-    Node(Box<Node>),
-    DaemonSet(Box<DaemonSet>),
-    Own(OwnKind, Box<DynamicObject>),
+    /// The object as it is now.
+    Written(Resource, Box<DynamicObject>),
     /// It is deleted.
-    Gone {
-        resource: Resource,
-        key: Key,
-        uid: String,
-    },
+    Gone { target: Target, uid: String },
 }
 
 /// How much an update changes.
@@ -205,48 +198,74 @@ impl Index {
         }
     }
 
-    /// Folds the answer to a write in, unless the watch has already told of it, or of what came after it.
+    /// Folds the response to a write in, unless the watch has already told of it, or of what came after it. A response that cannot be read
+    /// is left to the watch.
     pub(crate) fn take_answer(&mut self, answer: Answer) -> News {
-        let cluster = &mut self.cluster;
         match answer {
-            Answer::Object(object) => {
+            Answer::Written(resource, object) => {
+                self.take_written(resource, *object).unwrap_or(News::Nothing)
+            }
+            Answer::Gone { target: Target { resource, key }, uid } => self.take_gone(resource, &key, &uid),
+        }
+    }
+
+    fn take_written(&mut self, resource: Resource, object: DynamicObject) -> Option<News> {
+        let (cluster, key) = (&mut self.cluster, observe::key(&object.metadata));
+        Some(match resource {
+            Resource::Preserve | Resource::PreserveStatus => {
+                let object: IngressSourcePreserve = object.try_parse().ok()?;
                 // The answer to taking the last finalizer is the object as it was; it is gone.
                 let gone = object.metadata.deletion_timestamp.is_some() && object.finalizers().is_empty();
-                let (name, fact) = (object.name_any(), slim(*object));
-                self.objects.take_answer(&mut cluster.objects, name, fact, gone)
+                self.objects.take_answer(&mut cluster.objects, key.name, slim(object), gone)
             }
-            Answer::Service(object) => {
-                let (key, fact) = (service_key(&object), observe::service(&object));
+            Resource::Service => {
+                let fact = observe::service(&object.try_parse().ok()?);
                 self.services.take_answer(&mut cluster.services, key, fact, false)
             }
-            Answer::Node(object) => {
-                let (name, fact) = (object.name_any(), observe::node(&object));
-                self.nodes.take_answer(&mut cluster.nodes, name, fact, false)
+            Resource::Node => {
+                let fact = observe::node(&object.try_parse().ok()?);
+                self.nodes.take_answer(&mut cluster.nodes, key.name, fact, false)
             }
-            Answer::DaemonSet(object) => {
-                let Some(fact) = observe::daemon_set(&object) else { return News::Nothing };
-                self.daemon_sets.take_answer(&mut cluster.daemon_sets, daemon_set_key(&object), fact, false)
+            Resource::DaemonSet => {
+                let fact = observe::daemon_set(&object.try_parse().ok()?)?;
+                self.daemon_sets.take_answer(&mut cluster.daemon_sets, key, fact, false)
             }
-            Answer::Own(kind, object) => self.own.take_answer(cluster, kind, &object),
-            Answer::Gone { resource: Resource::DaemonSet, key, uid } => {
-                reading::remove(&mut cluster.daemon_sets, &key, |set| set.identity.uid == uid)
+            Resource::NodeReport => {
+                let fact = observe::report(&object.try_parse().ok()?, &mut self.acknowledged);
+                self.reports.take_answer(&mut cluster.reports, key.name, fact, false)
             }
-            Answer::Gone { resource: Resource::NodeReport, key, uid } => {
-                reading::remove(&mut cluster.reports, &key.name, |report| report.identity.uid == uid)
+            Resource::Own(kind) => self.own.take_answer(cluster, kind, &object),
+        })
+    }
+
+    fn take_gone(&mut self, resource: Resource, key: &Key, uid: &str) -> News {
+        let cluster = &mut self.cluster;
+        let is_it = |identity: &cluster::Identity| identity.uid == uid;
+        match resource {
+            Resource::Preserve | Resource::PreserveStatus => {
+                reading::remove(&mut cluster.objects, &key.name, |object| {
+                    object.metadata.uid.as_deref() == Some(uid)
+                })
             }
-            Answer::Gone { resource: Resource::Own(kind), key, uid } => {
+            Resource::Service => {
+                reading::remove(&mut cluster.services, key, |service| is_it(&service.identity))
+            }
+            Resource::Node => reading::remove(&mut cluster.nodes, &key.name, |node| is_it(&node.identity)),
+            Resource::DaemonSet => reading::remove(&mut cluster.daemon_sets, key, |set| is_it(&set.identity)),
+            Resource::NodeReport => {
+                reading::remove(&mut cluster.reports, &key.name, |report| is_it(&report.identity))
+            }
+            Resource::Own(kind) => {
                 let known = cluster.own.entry(kind).or_default();
-                reading::remove(known, &key, |written| written.identity.uid == uid)
+                reading::remove(known, key, |written| is_it(&written.identity))
             }
-            // Nothing else is ever deleted.
-            Answer::Gone { .. } => News::Nothing,
         }
     }
 
     /// The version of an object that is known.
-    pub(crate) fn version(&self, resource: Resource, key: &Key) -> Option<&str> {
+    pub(crate) fn version(&self, Target { resource, key }: &Target) -> Option<&str> {
         let cluster = &self.cluster;
-        match resource {
+        match *resource {
             Resource::Service => cluster.services.get(key).map(|service| &*service.identity.version),
             Resource::Node => cluster.nodes.get(&key.name).map(|node| &*node.identity.version),
             Resource::DaemonSet => cluster.daemon_sets.get(key).map(|set| &*set.identity.version),

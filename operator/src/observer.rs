@@ -11,6 +11,7 @@ use futures_util::{Stream, StreamExt};
 use isp_api::names::{AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION};
 use isp_client::{Watched, events, watching};
 use isp_plan::Key;
+use isp_plan::action::Resource as Written;
 use isp_plan::observe::{INJECTED_LABEL, KubeProxySource};
 use isp_plan::own::{Found, OwnKind};
 use isp_runtime::readiness::{Pending, Readiness};
@@ -104,8 +105,9 @@ impl Observer {
 
     /// Folds in what a write was answered with.
     pub(crate) fn take_answer(&mut self, answer: Answer) -> News {
-        let about_daemon_sets = matches!(answer, Answer::DaemonSet(_) | Answer::Gone { .. });
-        let about_objects = matches!(answer, Answer::Object(_));
+        let about_daemon_sets =
+            matches!(answer, Answer::Written(Written::DaemonSet, _) | Answer::Gone { .. });
+        let about_objects = matches!(answer, Answer::Written(Written::Preserve | Written::PreserveStatus, _));
         let news = self.index.take_answer(answer);
         // Somebody may have changed the object just before; the watch will have nothing new to tell then.
         self.follow(about_objects, about_daemon_sets, news);

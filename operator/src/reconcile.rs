@@ -10,8 +10,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use isp_plan::action::Resource;
-use isp_plan::{Action, Cluster, Key, Settings, Waits, plan};
+use isp_plan::{Action, Cluster, Settings, Waits, plan};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -178,13 +177,7 @@ impl Reconciler {
             now + wait.max(SOONEST_WAKE)
         });
         self.at_rest = decided.actions.is_empty() && wake.is_none();
-        let allowed = |action: &Action| {
-            let version = || {
-                let (resource, key) = object(action);
-                index.version(resource, &key)
-            };
-            self.holds.allow(action, version, now)
-        };
+        let allowed = |action: &Action| self.holds.allow(action, || index.version(&action.target()), now);
         // What is said comes after what is done: the next plan may have more to say.
         let (said, done): (Vec<_>, Vec<_>) = decided
             .actions
@@ -221,13 +214,12 @@ impl Reconciler {
         self.at_rest = false;
         match result {
             Ok(answer) => {
-                info!(action = action.kind(), object = action.target(), "done");
+                info!(action = action.kind(), object = %action.target(), "done");
                 self.parts.metrics.action(&action, Outcome::Done);
                 self.parts.metrics.handover(&action, self.handover_age(&action));
                 let is_there = !matches!(answer, Answer::Gone { .. });
                 self.parts.observer.take_answer(answer);
-                let (resource, key) = object(&action);
-                if is_there && self.parts.observer.index().version(resource, &key).is_none() {
+                if is_there && self.parts.observer.index().version(&action.target()).is_none() {
                     self.holds.make(&action, Instant::now());
                 } else {
                     self.holds.succeed(&action);
@@ -240,8 +232,7 @@ impl Reconciler {
                 self.parts.metrics.action(&action, failure.outcome);
                 self.complain(&action, &failure);
                 let until = if matches!(failure.outcome, Outcome::Stale | Outcome::Gone) {
-                    let (resource, key) = object(&action);
-                    Until::News(self.parts.observer.index().version(resource, &key).map(str::to_owned))
+                    Until::News(self.parts.observer.index().version(&action.target()).map(str::to_owned))
                 } else {
                     Until::Time
                 };
@@ -260,7 +251,7 @@ impl Reconciler {
 
     /// What is nobody's fault is not worth a line; the rest is, once.
     fn complain(&mut self, action: &Action, failure: &Failure) {
-        let (kind, object) = (action.kind(), action.target());
+        let (kind, object) = (action.kind(), action.target().to_string());
         let Failure { outcome, reason } = failure;
         let first = match outcome {
             Outcome::Done | Outcome::Stale | Outcome::Gone => false,
@@ -275,10 +266,4 @@ impl Reconciler {
             debug!(action = kind, object, ?outcome, reason, "an action failed");
         }
     }
-}
-
-/// The object that an action is done to.
-fn object(action: &Action) -> (Resource, Key) {
-    let write = action.write();
-    (write.resource, Key::new(write.namespace.unwrap_or_default(), write.name))
 }

@@ -1,6 +1,7 @@
 //! What can be done: one kind of action for each kind of write. An action is complete in itself and can be repeated; the
 //! request that carries it out says which state of the object it was decided on, and is refused when that has changed.
 
+mod target;
 mod write;
 
 use std::fmt;
@@ -11,7 +12,8 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use serde_json::Value;
 
-pub use self::write::{Resource, Verb, Write};
+pub use self::target::{Resource, Target};
+pub use self::write::{Request, Write};
 use crate::cluster::{Identity, Key};
 use crate::own::OwnKind;
 use crate::record::{AffinityRecord, Failure, Handover, OriginalLabel, ServiceRecord};
@@ -283,31 +285,6 @@ impl Action {
             Self::ApplyOwn { kind, .. } => kind.applying(),
             Self::DeleteOwn { kind, .. } => kind.deleting(),
             Self::Status { .. } => "write-status",
-        }
-    }
-
-    /// What it is done to.
-    pub fn target(&self) -> String {
-        match self {
-            Self::Finalizer { object, .. } | Self::Status { object, .. } => {
-                format!("ingresssourcepreserve/{object}")
-            }
-            Self::ShapeService { service, .. } | Self::ReturnFields { service, .. } => {
-                format!("service/{service}")
-            }
-            Self::ShapeNode { node, .. } => format!("node/{node}"),
-            Self::KeepOff { daemon_set, .. }
-            | Self::ReturnTerms { daemon_set, .. }
-            | Self::ReleaseKubeProxy { daemon_set, .. }
-            | Self::DeletePool { daemon_set, .. } => format!("daemonset/{daemon_set}"),
-            Self::ApplyPool { daemon_set, .. } => {
-                format!("daemonset/{}", crate::observe::key(&daemon_set.metadata))
-            }
-            Self::Forget { node, .. } => format!("ingresssourcenode/{node}"),
-            Self::ApplyOwn { kind, key, .. } | Self::DeleteOwn { kind, key, .. } => {
-                let (kind, namespaced) = (kind.kind().to_lowercase(), !key.namespace.is_empty());
-                if namespaced { format!("{kind}/{key}") } else { format!("{kind}/{}", key.name) }
-            }
         }
     }
 }

@@ -163,7 +163,7 @@ fn record(
         steps.push(Step { number, wait_seconds, actions: Vec::new(), at: world.now, round });
     }
     let Some(step) = steps.last_mut() else { return };
-    let target = action.target();
+    let target = action.target().to_string();
     let object = without_revision(&target).to_owned();
     let name = object.split_once('/').map_or(object.as_str(), |(_, name)| name);
     let sentence = describe(&world.cluster, action);

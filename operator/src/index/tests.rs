@@ -66,6 +66,14 @@ fn daemon_set(name: &str, version: u32) -> DaemonSet {
     }))
 }
 
+fn written(resource: Resource, object: impl serde::Serialize) -> Answer {
+    let mut object = json!(object);
+    let api = resource.api();
+    object["apiVersion"] = json!(api.api_version);
+    object["kind"] = json!(api.kind);
+    Answer::Written(resource, Box::new(serde_json::from_value(object).unwrap()))
+}
+
 fn pod(name: &str, set: &str) -> Pod {
     object(json!({
         "metadata": {
@@ -278,7 +286,7 @@ fn what_says_nothing_new_is_no_reason_to_plan() {
     let mut index = index();
     read_whole(&mut index, vec![node("a", 1)]);
     assert_eq!(index.take(nodes(Apply(node("a", 2)))), News::Version, "a kubelet's heartbeat");
-    assert_eq!(index.version(Resource::Node, &Key::new("", "a")), Some("2"));
+    assert_eq!(index.version(&Target { resource: Resource::Node, key: Key::new("", "a") }), Some("2"));
     assert_eq!(index.take(nodes(Apply(labelled("a", 3, "x")))), News::Facts);
     assert_eq!(index.take(nodes(Apply(labelled("a", 3, "x")))), News::Nothing, "the same event again");
 }
@@ -287,12 +295,12 @@ fn what_says_nothing_new_is_no_reason_to_plan() {
 fn an_answer_is_known_before_the_watch_tells_and_older_events_do_not_undo_it() {
     let mut index = index();
     read_whole(&mut index, vec![node("a", 1)]);
-    assert_eq!(index.take_answer(Answer::Node(Box::new(labelled("a", 5, "x")))), News::Facts);
+    assert_eq!(index.take_answer(written(Resource::Node, labelled("a", 5, "x"))), News::Facts);
     assert_eq!(index.take(nodes(Apply(node("a", 4)))), News::Nothing);
     assert_eq!(index.cluster().nodes["a"].labels["pool"], "x");
     assert_eq!(index.take(nodes(Apply(labelled("a", 5, "x")))), News::Nothing, "the echo of our own write");
     assert_eq!(index.take(nodes(Apply(labelled("a", 6, "y")))), News::Facts);
-    assert_eq!(index.take_answer(Answer::Node(Box::new(labelled("a", 5, "x")))), News::Nothing);
+    assert_eq!(index.take_answer(written(Resource::Node, labelled("a", 5, "x"))), News::Nothing);
     assert_eq!(index.cluster().nodes["a"].labels["pool"], "y", "an answer that comes late");
 }
 
@@ -301,10 +309,10 @@ fn an_answer_about_something_that_is_gone_since_does_not_bring_it_back() {
     let mut index = index();
     read_whole(&mut index, vec![node("a", 1)]);
     index.take(nodes(Delete(node("a", 9))));
-    assert_eq!(index.take_answer(Answer::Node(Box::new(node("a", 5)))), News::Nothing);
+    assert_eq!(index.take_answer(written(Resource::Node, node("a", 5))), News::Nothing);
     // After a whole reading nothing tells how old an answer about an unknown object is.
     read_whole(&mut index, vec![node("b", 2)]);
-    assert_eq!(index.take_answer(Answer::Node(Box::new(node("a", 5)))), News::Nothing);
+    assert_eq!(index.take_answer(written(Resource::Node, node("a", 5))), News::Nothing);
     assert_eq!(names(&index), ["b"]);
 }
 
@@ -314,12 +322,11 @@ fn what_was_just_created_is_known_and_an_old_deletion_of_its_namesake_is_not_abo
     index.take(Update::DaemonSets(Box::new(InitApply(daemon_set("one", 3)))));
     index.take(Update::DaemonSets(Box::new(InitDone)));
     index.take(Update::DaemonSets(Box::new(Apply(daemon_set("one", 4)))));
-    assert_eq!(index.take_answer(Answer::DaemonSet(Box::new(daemon_set("two", 8)))), News::Facts);
+    assert_eq!(index.take_answer(written(Resource::DaemonSet, daemon_set("two", 8))), News::Facts);
     assert_eq!(index.take(Update::DaemonSets(Box::new(Delete(daemon_set("two", 6))))), News::Nothing);
     assert_eq!(index.cluster().daemon_sets.len(), 2);
     let gone = |uid: &str| Answer::Gone {
-        resource: Resource::DaemonSet,
-        key: Key::new("kube-system", "two"),
+        target: Target { resource: Resource::DaemonSet, key: Key::new("kube-system", "two") },
         uid: uid.to_owned(),
     };
     assert_eq!(index.take_answer(gone("another")), News::Nothing);
@@ -345,8 +352,8 @@ fn an_object_whose_last_finalizer_was_taken_is_gone() {
     index.take(Update::Objects(Box::new(InitApply(preserve(1, json!(["x"]))))));
     index.take(Update::Objects(Box::new(InitDone)));
     assert_eq!(index.cluster().objects["a"].metadata.managed_fields, None, "nobody looks at it");
-    assert_eq!(index.take_answer(Answer::Object(Box::new(preserve(2, json!(["x"]))))), News::Version);
-    assert_eq!(index.take_answer(Answer::Object(Box::new(preserve(3, json!([]))))), News::Facts);
+    assert_eq!(index.take_answer(written(Resource::Preserve, preserve(2, json!(["x"])))), News::Version);
+    assert_eq!(index.take_answer(written(Resource::Preserve, preserve(3, json!([])))), News::Facts);
     assert!(index.cluster().objects.is_empty());
 }
 

@@ -39,8 +39,12 @@ async fn an_object_that_asks_for_sidecars_is_followed_wherever_that_was_first_se
 
     // It was changed between the reading and our own write.
     let changed = json!([{"namespaceSelector": {"matchLabels": {"team": "shop"}}}]);
-    assert_eq!(observer.take_answer(Answer::Object(object("3", &changed))), News::Facts);
+    assert_eq!(observer.take_answer(written(&object("3", &changed))), News::Facts);
     assert!(follows(&observer));
-    assert_eq!(observer.take_answer(Answer::Object(object("4", &json!([])))), News::Facts);
+    assert_eq!(observer.take_answer(written(&object("4", &json!([])))), News::Facts);
     assert!(!follows(&observer), "and no longer");
+}
+
+fn written(object: &IngressSourcePreserve) -> Answer {
+    Answer::Written(Written::PreserveStatus, Box::new(serde_json::from_value(json!(object)).unwrap()))
 }

@@ -32,12 +32,13 @@ fn a_service_gets_exactly_the_fields_that_are_ours_and_only_if_it_has_not_change
         shape: Box::new(shape),
         step: ServiceStep::Localise,
     };
-    let write = action.write();
-    assert_eq!(write.verb, Verb::Apply { manager: "sourcepreserve-operator" });
-    let annotation = write.body["metadata"]["annotations"]["sourcepreserve.io/original"].as_str().unwrap();
+    let Write { target, request } = action.write();
+    assert_eq!(target.to_string(), "service/shop/frontend");
+    let Request::Apply { manager: "sourcepreserve-operator", body } = request else { panic!("{request:?}") };
+    let annotation = body["metadata"]["annotations"]["sourcepreserve.io/original"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<ServiceRecord>(annotation).unwrap(), record);
     assert_eq!(
-        write.body,
+        body,
         json!({
             "apiVersion": "v1",
             "kind": "Service",
@@ -63,7 +64,8 @@ fn giving_everything_up_is_an_apply_of_nothing() {
         shape: Box::default(),
         step: ServiceStep::Release,
     };
-    assert_eq!(action.write().body, json!({"apiVersion": "v1", "kind": "Service", "metadata": bare}));
+    let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": bare});
+    assert_eq!(action.write().request, Request::Apply { manager: "sourcepreserve-operator", body });
 }
 
 #[test]
@@ -74,17 +76,14 @@ fn a_field_is_returned_in_the_name_of_its_owner() {
         owner: "helm".to_owned(),
         fields: Returned::Policy,
     };
-    let write = action.write();
-    assert_eq!(write.verb, Verb::Merge { manager: "helm".to_owned() });
-    assert_eq!(
-        write.body,
-        json!({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"externalTrafficPolicy": "Cluster"}})
-    );
+    let body = json!({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"externalTrafficPolicy": "Cluster"}});
+    assert_eq!(action.write().request, Request::Merge { manager: "helm".to_owned(), body });
 }
 
 #[test]
 fn a_deletion_is_of_just_this_object() {
     let action = Action::Forget { node: "n".to_owned(), identity: identity() };
-    let write = action.write();
-    assert_eq!((write.verb, write.body), (Verb::Delete, json!({"uid": "u", "resourceVersion": "7"})));
+    let Write { target, request } = action.write();
+    assert_eq!(target, Target { resource: Resource::NodeReport, key: Key::new("", "n") });
+    assert_eq!(request, Request::Delete(identity()));
 }

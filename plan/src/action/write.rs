@@ -8,135 +8,98 @@ use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Action, NodeShape, Returned, Shape};
+use super::{Action, NodeShape, Returned, Shape, Target};
 use crate::cluster::{Identity, Key};
-use crate::own::OwnKind;
 
-/// A kind of object that is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Resource {
-    /// Services.
-    Service,
-    /// Nodes.
-    Node,
-    /// DaemonSets.
-    DaemonSet,
-    /// IngressSourcePreserves.
-    Preserve,
-    /// The status of IngressSourcePreserves.
-    PreserveStatus,
-    /// IngressSourceNodes.
-    NodeReport,
-    /// An object that is the operator's as a whole.
-    Own(OwnKind),
+/// A write to one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// The object.
+    pub target: Target,
+    /// How it is written.
+    pub request: Request,
 }
 
-/// How it is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verb {
+/// How an object is written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
     /// Server-side apply with force, of exactly what this manager owns. Who had declared what was judged before.
     Apply {
         /// The field manager.
         manager: &'static str,
+        /// The fields.
+        body: Value,
     },
     /// A merge patch in the name of another manager, which owns the changed fields from then on.
     Merge {
         /// The field manager.
         manager: String,
+        /// The patch.
+        body: Value,
     },
     /// Deletion of just this object.
-    Delete,
+    Delete(Identity),
 }
 
-/// A request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Write {
-    /// What kind of object.
-    pub resource: Resource,
-    /// Its namespace, if it has one.
-    pub namespace: Option<String>,
-    /// Its name.
-    pub name: String,
-    /// How.
-    pub verb: Verb,
-    /// The patch, or the preconditions of a deletion.
-    pub body: Value,
+fn apply(body: Value) -> Request {
+    Request::Apply { manager: OPERATOR_FIELD_MANAGER, body }
 }
 
-const US: Verb = Verb::Apply { manager: OPERATOR_FIELD_MANAGER };
+fn merge(manager: &str, body: Value) -> Request {
+    Request::Merge { manager: manager.to_owned(), body }
+}
 
 impl Action {
-    /// The request that carries it out.
+    /// The write that carries it out.
     pub fn write(&self) -> Write {
+        Write { target: self.target(), request: self.request() }
+    }
+
+    fn request(&self) -> Request {
         match self {
             Self::Finalizer { object, identity, held } => {
                 let mut metadata = metadata_of(object, identity);
                 if *held {
                     metadata["finalizers"] = json!([FINALIZER]);
                 }
-                cluster_wide(Resource::Preserve, object, preserve(&metadata))
+                apply(preserve(&metadata))
             }
             Self::Status { object, uid, status } => {
                 let mut body = preserve(&json!({"name": object, "uid": uid}));
                 body["status"] = json!(status);
-                cluster_wide(Resource::PreserveStatus, object, body)
+                apply(body)
             }
             Self::ShapeService { service, identity, shape, .. } => {
-                namespaced(Resource::Service, service, US, shape_service(service, identity, shape))
+                apply(shape_service(service, identity, shape))
             }
-            Self::ReturnFields { service, identity, owner, fields } => {
-                let body = return_fields(identity, fields);
-                namespaced(Resource::Service, service, Verb::Merge { manager: owner.clone() }, body)
+            Self::ReturnFields { identity, owner, fields, .. } => {
+                merge(owner, return_fields(identity, fields))
             }
-            Self::ShapeNode { node, identity, shape, .. } => {
-                cluster_wide(Resource::Node, node, shape_node(node, identity, shape))
-            }
+            Self::ShapeNode { node, identity, shape, .. } => apply(shape_node(node, identity, shape)),
             Self::KeepOff { daemon_set, identity, terms, record } => {
                 let mut body = bare_daemon_set(daemon_set, identity);
                 body["metadata"]["annotations"] = json!({ORIGINAL_ANNOTATION: text(record)});
                 body["spec"] = affinity(terms);
-                namespaced(Resource::DaemonSet, daemon_set, US, body)
+                apply(body)
             }
-            Self::ReturnTerms { daemon_set, identity, owner, terms } => {
+            Self::ReturnTerms { identity, owner, terms, .. } => {
                 let mut metadata = precondition(identity);
                 metadata["annotations"] = json!({ORIGINAL_ANNOTATION: null});
-                let body = json!({"metadata": metadata, "spec": affinity(terms)});
-                namespaced(Resource::DaemonSet, daemon_set, Verb::Merge { manager: owner.clone() }, body)
+                merge(owner, json!({"metadata": metadata, "spec": affinity(terms)}))
             }
-            Self::ReleaseKubeProxy { daemon_set, identity } => {
-                namespaced(Resource::DaemonSet, daemon_set, US, bare_daemon_set(daemon_set, identity))
-            }
+            Self::ReleaseKubeProxy { daemon_set, identity } => apply(bare_daemon_set(daemon_set, identity)),
             Self::ApplyPool { daemon_set, .. } => {
-                let key = crate::observe::key(&daemon_set.metadata);
                 let mut body = json!(daemon_set);
                 body["apiVersion"] = json!("apps/v1");
                 body["kind"] = json!("DaemonSet");
-                namespaced(Resource::DaemonSet, &key, US, body)
+                apply(body)
             }
-            Self::DeletePool { daemon_set, identity } => {
-                namespaced(Resource::DaemonSet, daemon_set, Verb::Delete, precondition(identity))
-            }
-            Self::ApplyOwn { kind, key, object } => own(*kind, key, US, Value::clone(object)),
-            Self::DeleteOwn { kind, key, identity } => own(*kind, key, Verb::Delete, precondition(identity)),
-            Self::Forget { node, identity } => Write {
-                verb: Verb::Delete,
-                ..cluster_wide(Resource::NodeReport, node, precondition(identity))
-            },
+            Self::ApplyOwn { object, .. } => apply(Value::clone(object)),
+            Self::DeletePool { identity, .. }
+            | Self::DeleteOwn { identity, .. }
+            | Self::Forget { identity, .. } => Request::Delete(identity.clone()),
         }
     }
-}
-
-fn namespaced(resource: Resource, key: &Key, verb: Verb, body: Value) -> Write {
-    Write { resource, namespace: Some(key.namespace.clone()), name: key.name.clone(), verb, body }
-}
-
-fn own(kind: OwnKind, key: &Key, verb: Verb, body: Value) -> Write {
-    let namespace = (!key.namespace.is_empty()).then(|| key.namespace.clone());
-    Write { resource: Resource::Own(kind), namespace, name: key.name.clone(), verb, body }
-}
-
-fn cluster_wide(resource: Resource, name: &str, body: Value) -> Write {
-    Write { resource, namespace: None, name: name.to_owned(), verb: US, body }
 }
 
 fn preserve(metadata: &Value) -> Value {

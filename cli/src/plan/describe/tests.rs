@@ -72,7 +72,7 @@ fn cluster() -> Cluster {
 /// Actions with the sentence that each must have.
 fn check(table: &[(Action, &str)]) {
     for (action, expected) in table {
-        let target = action.target();
+        let target = action.target().to_string();
         let name = target.split_once('/').map_or(target.as_str(), |(_, name)| name);
         assert_eq!(describe(&cluster(), action).about(without_revision(name), 1), *expected, "{action}");
     }

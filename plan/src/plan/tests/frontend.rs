@@ -5,8 +5,9 @@ use isp_api::preserve::{Phase, ServiceState};
 use serde_json::{Value, json};
 
 use super::world::{INGRESS, World};
-use crate::action::{Action, without_revision};
+use crate::action::{Action, Resource, without_revision};
 use crate::cluster::Key;
+use crate::own::OwnKind;
 
 pub(super) fn web() -> Key {
     Key::new("web", "frontend")
@@ -43,7 +44,7 @@ pub(super) fn story(world: &mut World) -> Vec<String> {
     let mut told = Vec::new();
     world.settle(|_, action| {
         let is_a_right = ["agent-account", "agent-policy"].iter().any(|end| action.kind().ends_with(end))
-            && !action.target().starts_with("serviceaccount/");
+            && action.target().resource != Resource::Own(OwnKind::Account);
         if !matches!(action, Action::Status { .. }) && !is_a_right {
             told.push(without_revision(&action.to_string()).to_owned());
         }
