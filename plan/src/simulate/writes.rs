@@ -9,113 +9,51 @@ use k8s_openapi::api::core::v1::{Affinity, NodeAffinity, NodeSelector, NodeSelec
 use serde_json::Value;
 
 use super::Simulation;
-use crate::action::{Action, Returned, Shape};
-use crate::cluster::{DaemonSet, Identity, Key, Service, Written};
+use crate::action::{Action, NodeShape, Returned, Shape};
+use crate::cluster::{DaemonSet, Identity, Key, Node, Service, Written};
 use crate::observe;
 use crate::own::content;
 use crate::ownership::{BEFORE_FIRST_APPLY, Owner};
+use crate::record::OriginalLabel;
 
 /// Any port will do.
 const HEALTH_CHECK_PORT: i32 = 30000;
 
 impl Simulation {
     /// What the API server does with the write. Whether it was accepted.
-    #[allow(clippy::too_many_lines, reason = "one arm for each kind of action")]
     pub fn carry_out(&mut self, action: &Action) -> bool {
-        let version = self.version();
+        self.accept(action).is_some()
+    }
+
+    /// None: the object is gone, or another version of it.
+    fn accept(&mut self, action: &Action) -> Option<()> {
         match action {
-            Action::Finalizer { object, identity, held } => {
-                let Some(found) = self.cluster.objects.get_mut(object) else { return false };
-                if found.metadata.resource_version.as_ref() != Some(&identity.version) {
-                    return false;
-                }
-                found.metadata.resource_version = Some(version);
-                let finalizers = found.metadata.finalizers.get_or_insert_default();
-                finalizers.retain(|finalizer| finalizer != FINALIZER);
-                finalizers.extend(held.then(|| FINALIZER.to_owned()));
-                let free = finalizers.is_empty();
-                if free {
-                    found.metadata.finalizers = None;
-                }
-                if free && found.metadata.deletion_timestamp.is_some() {
-                    self.cluster.objects.remove(object);
-                }
-            }
+            Action::Finalizer { object, identity, held } => self.set_finalizer(object, identity, *held),
             Action::Status { object, uid, status } => {
-                let Some(found) = self.cluster.objects.get_mut(object) else { return false };
-                if found.metadata.uid.as_ref() != Some(uid) {
-                    return false;
-                }
+                let version = self.version();
+                let found = self.cluster.objects.get_mut(object);
+                let found = found.filter(|found| found.metadata.uid.as_ref() == Some(uid))?;
                 found.status = Some((**status).clone());
                 found.metadata.resource_version = Some(version);
+                Some(())
             }
             Action::ShapeService { service, identity, shape, .. } => {
-                let Some(found) = self.cluster.services.get_mut(service) else { return false };
-                if found.identity != *identity {
-                    return false;
-                }
-                found.identity.version = version;
-                shape_service(found, shape);
+                shape_service(self.service_of(service, identity)?, shape);
+                Some(())
             }
             Action::ReturnFields { service, identity, owner, fields } => {
-                let Some(found) = self.cluster.services.get_mut(service) else { return false };
-                if found.identity != *identity {
-                    return false;
-                }
-                found.identity.version = version;
-                match fields {
-                    Returned::Policy => write_policy(found, owner, false, TrafficPolicy::Cluster),
-                    Returned::Label(label) => {
-                        found.owners.iter_mut().for_each(|owner| {
-                            owner.labels.remove(&label.key);
-                        });
-                        owner_entry(found, owner, false).labels.insert(label.key.clone());
-                        found.labels.insert(label.key.clone(), label.value.clone());
-                    }
-                    Returned::Everything { policy, label } => {
-                        found.record = None;
-                        if let Some((key, before)) = label {
-                            found.owners.iter_mut().for_each(|owner| {
-                                owner.labels.remove(key);
-                            });
-                            match before {
-                                Some(value) => {
-                                    owner_entry(found, owner, false).labels.insert(key.clone());
-                                    found.labels.insert(key.clone(), value.clone());
-                                }
-                                None => drop(found.labels.remove(key)),
-                            }
-                        }
-                        if *policy {
-                            write_policy(found, owner, false, TrafficPolicy::Cluster);
-                        }
-                    }
-                }
+                return_fields(self.service_of(service, identity)?, owner, fields);
+                Some(())
             }
             Action::ShapeNode { node, identity, shape, .. } => {
-                let Some(found) = self.cluster.nodes.get_mut(node) else { return false };
-                if found.identity != *identity {
-                    return false;
-                }
+                let version = self.version();
+                let found = self.cluster.nodes.get_mut(node).filter(|found| found.identity == *identity)?;
                 found.identity.version = version;
-                found.pool.clone_from(&shape.pool);
-                found.revision.clone_from(&shape.revision);
-                found.images.clone_from(&shape.images);
-                found.handover.clone_from(&shape.handover);
-                found.failure.clone_from(&shape.failure);
-                for (key, value) in [
-                    (AGENT_POOL_LABEL, &shape.pool),
-                    (AGENT_REVISION_LABEL, &shape.revision),
-                    (AGENT_IMAGES_LABEL, &shape.images),
-                ] {
-                    match value {
-                        Some(value) => drop(found.labels.insert(key.to_owned(), value.clone())),
-                        None => drop(found.labels.remove(key)),
-                    }
-                }
+                shape_node(found, shape);
+                Some(())
             }
             Action::KeepOff { daemon_set, identity, terms, record } => {
-                let Some(found) = self.daemon_set(daemon_set, identity, version) else { return false };
+                let found = self.daemon_set(daemon_set, identity)?;
                 found.owners.clear();
                 found.owners.push(Owner {
                     manager: OPERATOR_FIELD_MANAGER.to_owned(),
@@ -125,16 +63,18 @@ impl Simulation {
                 });
                 found.record = Some((**record).clone());
                 set_terms(&mut found.object, terms.clone());
+                Some(())
             }
             Action::ReturnTerms { daemon_set, identity, owner, terms } => {
-                let Some(found) = self.daemon_set(daemon_set, identity, version) else { return false };
+                let found = self.daemon_set(daemon_set, identity)?;
                 found.owners.retain(|owner| !owner.is_us());
                 found.owners.push(Owner { manager: owner.clone(), field: true, ..Owner::default() });
                 found.record = None;
                 set_terms(&mut found.object, terms.clone());
+                Some(())
             }
             Action::ReleaseKubeProxy { daemon_set, identity } => {
-                let Some(found) = self.daemon_set(daemon_set, identity, version) else { return false };
+                let found = self.daemon_set(daemon_set, identity)?;
                 if found.owners.iter().any(|owner| owner.is_us() && owner.field) {
                     set_terms(&mut found.object, Vec::new());
                 }
@@ -143,47 +83,119 @@ impl Simulation {
                     found.record = None;
                 }
                 found.owners.retain(|owner| !owner.is_us());
+                Some(())
             }
             Action::ApplyPool { daemon_set, .. } => {
                 let key = observe::key(&daemon_set.metadata);
                 let (identity, object) = (self.identity(), DaemonSetObject::clone(daemon_set));
                 let set = DaemonSet { identity, object, made: true, ..DaemonSet::default() };
                 self.cluster.daemon_sets.insert(key, set);
+                Some(())
             }
             Action::DeletePool { daemon_set, identity } => {
-                if self.daemon_set(daemon_set, identity, version).is_none() {
-                    return false;
-                }
-                self.cluster.daemon_sets.remove(daemon_set);
+                self.daemon_set(daemon_set, identity)?;
+                self.cluster.daemon_sets.remove(daemon_set).map(drop)
             }
             Action::Forget { node, identity } => {
-                if self.cluster.reports.get(node).is_none_or(|report| report.identity != *identity) {
-                    return false;
-                }
-                self.cluster.reports.remove(node);
+                self.cluster.reports.get(node).filter(|report| report.identity == *identity)?;
+                self.cluster.reports.remove(node).map(drop)
             }
             Action::ApplyOwn { kind, key, object } => {
+                let version = self.version();
                 let known = self.cluster.own.entry(*kind).or_default();
                 let before = known.get(key).map(|known| known.identity.uid.clone());
                 let uid = before.unwrap_or_else(|| format!("uid-{version}"));
                 let (identity, content) = (Identity { uid, version }, content(Value::clone(object)));
                 known.insert(key.clone(), Written { identity, ours: true, deleting: false, content });
+                Some(())
             }
             Action::DeleteOwn { kind, key, identity } => {
                 let known = self.cluster.own.entry(*kind).or_default();
-                if known.get(key).is_none_or(|known| known.identity != *identity) {
-                    return false;
-                }
-                known.remove(key);
+                known.get(key).filter(|known| known.identity == *identity)?;
+                known.remove(key).map(drop)
             }
         }
-        true
     }
 
-    fn daemon_set(&mut self, key: &Key, identity: &Identity, version: String) -> Option<&mut DaemonSet> {
+    fn set_finalizer(&mut self, object: &str, identity: &Identity, held: bool) -> Option<()> {
+        let version = self.version();
+        let found = self.cluster.objects.get_mut(object);
+        let found =
+            found.filter(|found| found.metadata.resource_version.as_ref() == Some(&identity.version))?;
+        found.metadata.resource_version = Some(version);
+        let finalizers = found.metadata.finalizers.get_or_insert_default();
+        finalizers.retain(|finalizer| finalizer != FINALIZER);
+        finalizers.extend(held.then(|| FINALIZER.to_owned()));
+        let free = finalizers.is_empty();
+        if free {
+            found.metadata.finalizers = None;
+        }
+        if free && found.metadata.deletion_timestamp.is_some() {
+            self.cluster.objects.remove(object);
+        }
+        Some(())
+    }
+
+    fn service_of(&mut self, key: &Key, identity: &Identity) -> Option<&mut Service> {
+        let version = self.version();
+        let found = self.cluster.services.get_mut(key).filter(|service| service.identity == *identity)?;
+        found.identity.version = version;
+        Some(found)
+    }
+
+    fn daemon_set(&mut self, key: &Key, identity: &Identity) -> Option<&mut DaemonSet> {
+        let version = self.version();
         let found = self.cluster.daemon_sets.get_mut(key).filter(|set| set.identity == *identity)?;
         found.identity.version = version;
         Some(found)
+    }
+}
+
+fn return_fields(service: &mut Service, owner: &str, fields: &Returned) {
+    match fields {
+        Returned::Policy => write_policy(service, owner, false, TrafficPolicy::Cluster),
+        Returned::Label(OriginalLabel { key, value, .. }) => set_label(service, owner, key, Some(value)),
+        Returned::Everything { policy, label } => {
+            service.record = None;
+            if let Some((key, before)) = label {
+                set_label(service, owner, key, before.as_deref());
+            }
+            if *policy {
+                write_policy(service, owner, false, TrafficPolicy::Cluster);
+            }
+        }
+    }
+}
+
+/// A label that this manager owns alone from then on, or that is gone.
+fn set_label(service: &mut Service, owner: &str, key: &str, value: Option<&str>) {
+    service.owners.iter_mut().for_each(|owner| {
+        owner.labels.remove(key);
+    });
+    match value {
+        Some(value) => {
+            owner_entry(service, owner, false).labels.insert(key.to_owned());
+            service.labels.insert(key.to_owned(), value.to_owned());
+        }
+        None => drop(service.labels.remove(key)),
+    }
+}
+
+fn shape_node(node: &mut Node, shape: &NodeShape) {
+    node.pool.clone_from(&shape.pool);
+    node.revision.clone_from(&shape.revision);
+    node.images.clone_from(&shape.images);
+    node.handover.clone_from(&shape.handover);
+    node.failure.clone_from(&shape.failure);
+    for (key, value) in [
+        (AGENT_POOL_LABEL, &shape.pool),
+        (AGENT_REVISION_LABEL, &shape.revision),
+        (AGENT_IMAGES_LABEL, &shape.images),
+    ] {
+        match value {
+            Some(value) => drop(node.labels.insert(key.to_owned(), value.clone())),
+            None => drop(node.labels.remove(key)),
+        }
     }
 }
 

@@ -71,7 +71,7 @@ fn a_service_that_pretends_to_be_an_objects_neither_stalls_its_deletion_nor_skip
         world.controllers();
         for action in world.plan().actions {
             // Its writer puts it back again and again.
-            if !(action.target().key.namespace == "tenant") {
+            if action.target().key.namespace != "tenant" {
                 world.carry_out(&action);
             }
         }
@@ -260,7 +260,7 @@ fn services_that_are_forged_one_after_the_other_hold_up_the_way_back_for_as_long
         forge(&mut world, &Key::new("tenant", format!("forged-{number}")), "gone");
         world.controllers();
         for action in world.plan().actions {
-            if !(action.target().key.namespace == "tenant") {
+            if action.target().key.namespace != "tenant" {
                 world.carry_out(&action);
             }
         }
