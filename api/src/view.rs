@@ -1,7 +1,8 @@
 //! What one node may see of the preserved Services: a pure function of the node's name and labels and of all objects, their status
 //! included.
 //!
-//! The agent enforces it, the operator waits for it, the command line shows it; all three call [`view`].
+//! The agent enforces it, and the plugin and the operator's simulation show it: all call [`view`]. The operator waits until agents
+//! acknowledge it.
 //!
 //! The rules
 //! - Without objects a node sees everything.
