@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 use crate::observe;
 
-/// kube-proxy as it is shipped, in the files that the lab runs.
+/// The kube-proxy manifests of distributions, from the files that the lab uses.
 const SHIPPED: [(&str, &str); 7] = [
     ("kubeadm", include_str!("../../../../lab/kube-proxy/kubeadm.yaml")),
     ("kubespray", include_str!("../../../../lab/kube-proxy/kubespray.yaml")),
