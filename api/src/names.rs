@@ -77,7 +77,8 @@ pub const IMAGES_NAME: &str = "proxy-agent-images";
 /// On a pool's DaemonSet: the name of the kube-proxy DaemonSet it was derived from.
 pub const KUBE_PROXY_ANNOTATION: &str = "sourcepreserve.io/kube-proxy";
 
-/// On a Service and on the cluster's kube-proxy: the original values of changed fields, as JSON.
+/// On a Service and on the cluster's kube-proxy: the state needed to restore changed
+/// fields, as JSON.
 pub const ORIGINAL_ANNOTATION: &str = "sourcepreserve.io/original";
 
 /// On a node that is being handed over or back: pool and start time, as JSON. Removed on

@@ -236,8 +236,8 @@ pub struct DaemonSet {
     pub object: DaemonSetObject,
     /// The field managers of its required node affinity and labels.
     pub owners: Vec<Owner>,
-    /// Whether the operator created it, as an agent or image DaemonSet. Decided by managedFields:
-    /// anyone can set the label.
+    /// Whether the operator created it, as an agent or image DaemonSet. Decided by name,
+    /// labels and managedFields: anyone can set the labels.
     pub made: bool,
     /// The field manager that last wrote it, besides the operator.
     pub last_writer: Option<String>,

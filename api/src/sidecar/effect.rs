@@ -54,7 +54,7 @@ pub enum Effect {
 
 impl Rules {
     /// The state of an injected pod. None if no entry selects it, it sets another mode itself, or
-    /// its namespace does not admit it.
+    /// its namespace is excluded or does not admit the sidecar.
     pub fn effect(
         &self,
         namespace: Namespace<'_>,

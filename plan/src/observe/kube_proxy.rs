@@ -20,7 +20,7 @@ pub(crate) const HOME: &str = "kube-system";
 pub struct KubeProxySource {
     /// The label selector of its pods, in API syntax.
     pub selector: String,
-    /// The ConfigMaps that its container mounts, in its namespace.
+    /// The name of each ConfigMap that its container mounts, in its namespace.
     pub maps: BTreeSet<String>,
     /// Generation of the DaemonSet. kube-proxy reads its configuration at startup, and a new
     /// template restarts it.
@@ -50,7 +50,7 @@ pub(crate) fn recognised(cluster: &Cluster) -> BTreeMap<&Key, &DaemonSet> {
 }
 
 /// The DaemonSets created by the operator, in `kube-system` or the namespace of a kube-proxy.
-/// Others there are trusted not to forge them.
+/// Only administrators may create DaemonSets there, so they are not forged.
 pub fn made(cluster: &Cluster) -> impl Iterator<Item = (&Key, &DaemonSet)> {
     let homes: BTreeSet<&str> =
         recognised(cluster).into_keys().map(|key| key.namespace.as_str()).chain([HOME]).collect();

@@ -156,8 +156,8 @@ fn matches_nothing(term: &NodeSelectorTerm) -> bool {
         && term.match_fields.iter().flatten().next().is_none()
 }
 
-/// Whether the node affinity excludes nodes with an agent. Terms are ORed, so each must contain the
-/// requirement.
+/// Whether the node affinity excludes nodes with an agent. A node has to match only one term, so
+/// each term must contain the requirement.
 pub(super) fn is_kept_off(set: &DaemonSet) -> bool {
     let terms = terms(set);
     !terms.is_empty() && terms.iter().all(keeps_off)

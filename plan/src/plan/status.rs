@@ -45,7 +45,7 @@ pub(super) fn plan(
         let story = StatusBuilder { snapshot, pools, rollout, object, services };
         let before = object.written.status.clone().unwrap_or_default();
         let status = story.status(&before);
-        // Removing the finalizer deletes the object, so a status written after it would fail.
+        // Removing the finalizer may delete the object, so a status write after it could fail.
         let leaves = plan.actions.iter().any(|action| {
             matches!(action, Action::Finalizer { object: name, held: false, .. } if name == object.name)
         });

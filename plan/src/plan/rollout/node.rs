@@ -62,7 +62,7 @@ impl<'s> NodeFacts<'s, '_> {
         keeps_coming(self.snapshot, self.name, seconds)
     }
 
-    /// Whether a hand-back is pending since the last plan.
+    /// Whether the previous plan already waited for its hand-back.
     pub(super) fn was_sent_back(&self) -> bool {
         self.snapshot.clock.is_known(&Wait::Back { node: self.name.to_owned() })
     }
