@@ -1,4 +1,5 @@
-//! Writes the `CustomResourceDefinition`s to a directory, one file per kind: `cargo run -p isp-api --example crdgen -- crds`.
+//! Writes the `CustomResourceDefinition`s to a directory, one file per kind: `cargo run -p isp-api
+//! --example crdgen -- crds`.
 
 use std::{env, error::Error, fs, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! Which of several objects is the older one. Where two cannot both have their way, that one stands.
+//! Orders objects by age. In a conflict, the older object wins.
 
 use std::cmp::Ordering;
 
@@ -7,8 +7,8 @@ use kube::ResourceExt;
 
 use crate::IngressSourcePreserve;
 
-/// The objects from the oldest to the newest; of one age, by name. One without a time of creation does not exist yet, so it is
-/// the newest.
+/// Sorts objects from oldest to newest, then by name. An object without a creation timestamp does
+/// not exist yet and counts as the newest.
 pub fn by_age<'a>(
     objects: impl IntoIterator<Item = &'a IngressSourcePreserve>,
 ) -> Vec<&'a IngressSourcePreserve> {

@@ -1,5 +1,6 @@
-//! The DaemonSet of a pool's agents, made from the cluster's own kube-proxy: the same image, flags, configuration, mounts
-//! and tolerations, with the agent beside it and one file replaced, the kubeconfig. Pure; the operator applies it.
+//! Builds the DaemonSet of a pool's agents from the cluster's own kube-proxy: the same image,
+//! flags, configuration, mounts and tolerations, with the agent added and the kubeconfig replaced.
+//! Pure; the operator applies the result.
 
 mod kubeconfig;
 pub mod mounts;
@@ -27,18 +28,18 @@ pub use revision::{images_of, of_revision};
 #[cfg(test)]
 mod tests;
 
-/// What the agent's own container needs to be told.
+/// The settings of the agent's container.
 #[derive(Clone, Copy, Debug)]
 pub struct Agent<'a> {
     /// Its image.
     pub image: &'a str,
-    /// The pool that its nodes belong to.
+    /// The pool of its nodes.
     pub pool: &'a str,
-    /// Where kube-proxy's configuration says that its kubeconfig is.
+    /// The path of kube-proxy's kubeconfig, according to its configuration.
     pub kubeconfig: &'a str,
 }
 
-/// Why no agent can be made from a DaemonSet.
+/// Why no agent can be derived from a DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum NoAgent {
@@ -68,15 +69,15 @@ pub enum NoAgent {
     Occupied { container: String, path: String, inside: String },
 }
 
-/// A volume in memory that only the two containers share.
+/// An in-memory volume shared by the two containers only.
 const SHARED: &str = "proxy-agent";
 const SHARED_PATH: &str = "/run/proxy-agent";
-/// Health on the loopback, and metrics on the node's address.
+/// Serves health checks on loopback and metrics on the node's IP.
 const ADMIN_PORT: i32 = 10261;
-/// Nobody in particular: the agent owns nothing on the node.
+/// An arbitrary unprivileged user.
 const AGENT_USER: i64 = 65532;
 
-/// The agents of a pool in mode `Filter`.
+/// Builds the DaemonSet of a pool's agents in mode `Filter`.
 pub fn filter_daemon_set(kube_proxy: &DaemonSet, agent: Agent<'_>) -> Result<DaemonSet, NoAgent> {
     let not_kube_proxy = || NoAgent::NotKubeProxy {
         namespace: kube_proxy.metadata.namespace.clone().unwrap_or_default(),
@@ -101,7 +102,7 @@ pub fn filter_daemon_set(kube_proxy: &DaemonSet, agent: Agent<'_>) -> Result<Dae
     pod.node_selector.get_or_insert_default().insert(AGENT_POOL_LABEL.to_owned(), agent.pool.to_owned());
     pod.service_account_name = Some(AGENT_NAME.to_owned());
     pod.service_account = None;
-    // The agent needs its account, even where kube-proxy has credentials of its own.
+    // The agent needs its ServiceAccount token even if kube-proxy has its own credentials.
     pod.automount_service_account_token = None;
     only_on_nodes_of_a_pool(&mut pod);
 
@@ -119,7 +120,8 @@ pub fn filter_daemon_set(kube_proxy: &DaemonSet, agent: Agent<'_>) -> Result<Dae
         spec: DaemonSetSpec {
             selector: LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() },
             template: PodTemplateSpec {
-                // None of kube-proxy's own labels: the cluster's DaemonSet would take these pods for its own.
+                // Without kube-proxy's labels: otherwise the cluster's DaemonSet would adopt these
+                // pods.
                 metadata: Some(ObjectMeta { labels: Some(labels), annotations, ..ObjectMeta::default() }),
                 spec: Some(pod),
             },
@@ -136,8 +138,8 @@ pub fn runs_kube_proxy(container: &Container) -> bool {
         || words.into_iter().any(|word| word.rsplit('/').next() == Some("kube-proxy"))
 }
 
-/// The requirement that keeps the cluster's own kube-proxy off these nodes must not keep the agent off as well. What
-/// comes out is the same whether the requirement has been there or not.
+/// Removes the requirement that keeps the cluster's kube-proxy off these nodes, because it would
+/// also exclude the agent. The result does not depend on whether the requirement was set.
 fn only_on_nodes_of_a_pool(pod: &mut PodSpec) {
     let Some(affinity) = pod.affinity.as_mut() else { return };
     if let Some(node_affinity) = affinity.node_affinity.as_mut() {
@@ -156,12 +158,12 @@ fn only_on_nodes_of_a_pool(pod: &mut PodSpec) {
     }
 }
 
-/// Terms of a node affinity without the requirement that keeps kube-proxy off nodes with an agent.
+/// Removes the requirement that keeps kube-proxy off nodes with an agent from node affinity terms.
 pub fn without_requirement(terms: &mut Vec<NodeSelectorTerm>) {
     for expressions in terms.iter_mut().filter_map(|term| term.match_expressions.as_mut()) {
         expressions.retain(|requirement| requirement.key != AGENT_POOL_LABEL);
     }
-    // A term without any requirement matches no node at all.
+    // A term without requirements matches no node.
     let says_something =
         |list: &Option<Vec<NodeSelectorRequirement>>| list.as_ref().is_some_and(|list| !list.is_empty());
     terms.retain(|term| says_something(&term.match_expressions) || says_something(&term.match_fields));
@@ -170,7 +172,7 @@ pub fn without_requirement(terms: &mut Vec<NodeSelectorTerm>) {
     }
 }
 
-/// It starts before kube-proxy, which finds its kubeconfig written, and goes on beside it.
+/// A sidecar init container: it starts before kube-proxy, writes its kubeconfig, and keeps running.
 fn agent_container(agent: Agent<'_>, original: VolumeMount, whole_directory: bool) -> Container {
     let mut arguments = vec![
         "filter".to_owned(),
@@ -213,19 +215,21 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount, whole_directory: boo
         ports: Some(vec![ContainerPort {
             name: Some("metrics".to_owned()),
             container_port: ADMIN_PORT,
-            // In the node's network they are the same, which the API server would add.
+            // Required to equal the container port on the host network; the API server would
+            // default it.
             host_port: Some(ADMIN_PORT),
             protocol: Some("TCP".to_owned()),
             host_ip: None,
         }]),
         restart_policy: Some("Always".to_owned()),
-        // It says itself why it does not start; what it could not say is in its log. The operator finds either in the pod's status.
+        // The agent writes a termination message if it cannot start. Otherwise the log is used. The
+        // operator reads either from the pod's status.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
-        // An agent waits for up to a minute for the one before it to let go of its ports.
+        // A new agent waits up to a minute for the previous one to release its ports.
         startup_probe: Some(probe("/healthz", 1, 90)),
         readiness_probe: Some(probe("/readyz", 1, 3)),
-        // Fails when the program does not answer, or when a task of it no longer turns. A node keeps its rules meanwhile, so that there
-        // is no hurry, and a busy node no reason.
+        // Fails if the agent does not answer or one of its tasks hangs. The node keeps its rules
+        // meanwhile, so the threshold is generous, to tolerate a busy node.
         liveness_probe: Some(probe("/healthz", 10, 6)),
         volume_mounts: Some(vec![
             original,
@@ -246,7 +250,7 @@ fn agent_container(agent: Agent<'_>, original: VolumeMount, whole_directory: boo
     }
 }
 
-/// No rights on the node at all.
+/// A fully restricted security context.
 fn confined() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),

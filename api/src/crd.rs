@@ -1,7 +1,8 @@
-//! The two CustomResourceDefinitions as they are installed.
+//! The two CustomResourceDefinitions to install.
 //!
-//! What kube derives from the types is valid, but carries traces of Rust: `nullable` on every `Option`, formats that
-//! the API server does not know and warns about, and hard line breaks in descriptions. They are taken out here.
+//! kube's derived schemas are valid but contain Rust artefacts: `nullable` on every `Option`,
+//! formats that the API server does not know and warns about, and hard line breaks in descriptions.
+//! This module removes them.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -13,7 +14,7 @@ use crate::{IngressSourceNode, IngressSourcePreserve};
 #[cfg(test)]
 mod tests;
 
-/// Both definitions, in the order in which they are installed.
+/// Both definitions, in installation order.
 pub fn all() -> [CustomResourceDefinition; 2] {
     let mut preserve = IngressSourcePreserve::crd();
     schemas(&mut preserve).for_each(limit_name);
@@ -26,7 +27,8 @@ fn schemas(crd: &mut CustomResourceDefinition) -> impl Iterator<Item = &mut JSON
     crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut())
 }
 
-/// The name of the object becomes a label value. The derived schema leaves `metadata` out, so the limit is added here.
+/// The object's name becomes a label value. The derived schema omits `metadata`, so the limit is
+/// added here.
 fn limit_name(schema: &mut JSONSchemaProps) {
     let name = JSONSchemaProps {
         type_: Some("string".to_owned()),
@@ -42,7 +44,8 @@ fn limit_name(schema: &mut JSONSchemaProps) {
 }
 
 fn polish(schema: &mut JSONSchemaProps) {
-    // With it null would be stored and hide the default; without it the API server puts the default in its place.
+    // With `nullable`, null would be stored and hide the default. Without it, the API server
+    // applies the default.
     schema.nullable = None;
     schema.format.take_if(|format| format.starts_with("uint"));
     schema.description = schema.description.take().map(|text| unwrap_lines(&text));
@@ -58,7 +61,7 @@ fn polish(schema: &mut JSONSchemaProps) {
     }
 }
 
-/// Joins the lines of each paragraph; `kubectl explain` wraps them to the width of the terminal.
+/// Joins the lines of each paragraph; `kubectl explain` wraps them to the terminal's width.
 fn unwrap_lines(text: &str) -> String {
     text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n\n")
 }

@@ -1,21 +1,23 @@
-//! The `sourcepreserve.io` API: what users write, what the programs answer, and what both mean.
+//! The `sourcepreserve.io` API: the types that users write and programs report, and their
+//! semantics.
 //!
-//! The crate holds types and pure functions only. It opens no connection, reads no clock and starts nothing;
-//! the operator, the webhook, the agent and the command line share it, so that they cannot disagree.
+//! The crate contains only types and pure functions. It opens no connections, reads no clock and
+//! starts no tasks. The operator, the webhook, the agent and the kubectl plugin share it, so that
+//! they cannot disagree.
 //!
-//! | module | knows |
+//! | module | content |
 //! |---|---|
-//! | [`names`] | every label, annotation, finalizer, condition type and reason |
-//! | [`preserve`] | IngressSourcePreserve: what a user asks for and how far it has come |
-//! | [`node`] | IngressSourceNode: what the agent of one node acknowledges |
-//! | [`view`] | what one node may see of the preserved Services |
+//! | [`names`] | labels, annotations, finalizer, field managers and condition types |
+//! | [`preserve`] | IngressSourcePreserve: the requested configuration and its status |
+//! | [`node`] | IngressSourceNode: the acknowledgements of one node's agent |
+//! | [`view`] | which parts of the preserved Services a node may see |
 //! | [`sidecar`] | which pods get Istio's interception mode, and which have it |
-//! | [`age`] | which of several objects is the older one |
-//! | [`agent`] | the DaemonSet of a pool's agents, made from the cluster's kube-proxy |
-//! | [`validate`] | what is wrong with a set of objects although each of them alone is right |
-//! | [`selector`] | label selectors: reading them, and their schema |
-//! | [`conditions`], [`Reason`] | how a condition is recorded; the reasons of conditions and Events |
-//! | [`crd`] | the CustomResourceDefinitions as they are installed |
+//! | [`age`] | the order of objects by age |
+//! | [`agent`] | the DaemonSet of a pool's agents, derived from the cluster's kube-proxy |
+//! | [`validate`] | conflicts between objects that are each valid |
+//! | [`selector`] | label selectors: parsing and schema |
+//! | [`conditions`], [`Reason`] | recording of conditions; the reasons of conditions and Events |
+//! | [`crd`] | the CustomResourceDefinitions to install |
 
 #![allow(
     clippy::doc_markdown,

@@ -1,4 +1,4 @@
-//! The reasons of conditions and Events. Each is a stable word that programs may compare.
+//! The reasons of conditions and Events. They are a stable part of the API.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ macro_rules! reasons {
             /// All reasons.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The word in the API.
+            /// The reason as written in the API.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)+
                 }
             }
 
-            /// The reason of a condition, unless another version of the operator wrote it.
+            /// Parses a reason. None for reasons of other operator versions.
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
             }
@@ -32,7 +32,7 @@ macro_rules! reasons {
 reasons! {
     /// `AgentsReady`: the agents' account does not exist yet.
     AccountMissing,
-    /// `AgentsReady`: somebody else owns an object with the name of the agents' account.
+    /// `AgentsReady`: a foreign object has the name of the agents' account.
     AccountTaken,
     /// `Acknowledged`: every non-ingress node has acknowledged the current generation.
     Acknowledged,
@@ -60,11 +60,11 @@ reasons! {
     KubeProxyAmbiguous,
     /// `AgentsReady`: no DaemonSet runs kube-proxy.
     KubeProxyNotFound,
-    /// `Conflict`, `AgentsReady`: somebody keeps removing the node affinity from kube-proxy.
+    /// `Conflict`, `AgentsReady`: another manager keeps removing the node affinity from kube-proxy.
     KubeProxyNotKeptOff,
     /// `Acknowledged`: the cluster's own kube-proxy runs beside an agent.
     KubeProxyRuns,
-    /// `AgentsReady`: no agent can be made from this kube-proxy.
+    /// `AgentsReady`: no agent can be derived from this kube-proxy.
     KubeProxyUnusable,
     /// `Labelled`: every Service carries the label.
     Labelled,
@@ -72,13 +72,13 @@ reasons! {
     LastIngressNode,
     /// `LocalPolicySet`: every Service has `externalTrafficPolicy: Local`.
     LocalPolicySet,
-    /// `SidecarsConsistent`: somebody else owns an object with a required name.
+    /// `SidecarsConsistent`: a foreign object has a required name.
     NameTaken,
     /// `Checked`, `Degraded`: no ingress node has a ready endpoint of a Service.
     NoIngressEndpoint,
     /// `Checked`: the selector matches no node.
     NoIngressNodes,
-    /// `Checked`, `Labelled`, `LocalPolicySet`: there is no Service.
+    /// `Checked`, `Labelled`, `LocalPolicySet`: no Service is selected.
     NoServices,
     /// `AgentsReady`: a node is not ready, so it cannot get its agent.
     NodeNotReady,
@@ -88,7 +88,7 @@ reasons! {
     None,
     /// `AgentsReady`: the rollout waits for other conditions.
     NotBegun,
-    /// `Checked`: nothing outside the cluster can reach a Service.
+    /// `Checked`: a Service is not reachable from outside the cluster.
     NotExposed,
     /// Event: every node shows a Service until an ingress node has an endpoint again.
     Open,
@@ -100,11 +100,11 @@ reasons! {
     PoolDiffers,
     /// `Conflict`: a node is in this pool and in a pool of an older object with other settings.
     PoolOverlaps,
-    /// `Ready`: the source IP arrives.
+    /// `Ready`: the source IP is preserved.
     Preserved,
     /// `Progressing`: Services and nodes are being restored.
     Restoring,
-    /// `Progressing`: everything stays as it is, by `deletionPolicy: Retain`.
+    /// `Progressing`: everything is kept, by `deletionPolicy: Retain`.
     Retaining,
     /// `AgentsReady`: nodes are being handed over.
     RollingOut,
@@ -120,7 +120,7 @@ reasons! {
     Stale,
     /// Event: pods have to be recreated.
     StaleSidecars,
-    /// `Progressing`: somebody has to act first.
+    /// `Progressing`: stopped until a problem is fixed.
     Stopped,
     /// `Ready`, `Checked`: the object is being deleted.
     Terminating,

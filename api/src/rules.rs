@@ -1,17 +1,19 @@
-//! CEL rules that several types share. The API server runs them; nothing here does.
+//! CEL rules shared by several types. Only the API server evaluates them.
 //!
-//! For a failed rule the server reports the path of the field but, up to 1.35 or so, only the type in the place of the value.
-//! So each message quotes the value itself, says what is wrong with it and, where that is not obvious, what to do.
+//! For a failed rule the API server reports the field's path but, up to about 1.35, only the type
+//! instead of the value. Each message therefore quotes the value, says what is wrong and, if not
+//! obvious, how to fix it.
 
 use kube::core::{Message, Rule};
 
-/// A rule whose message is itself a CEL expression, so that it can quote what it rejects.
+/// A rule whose message is a CEL expression, so that it can quote the rejected value.
 pub(crate) fn rule(check: &str, message: &str) -> Rule {
     Rule::new(check).message(Message::Expression(message.to_owned()))
 }
 
-/// A value that one of the API server's named formats accepts: the same code that checks built-in objects. The message
-/// describes the format in fixed words, because quoting the server's own would not fit the cost budget of the schema.
+/// Requires one of the API server's named formats, which are the checks of built-in objects. The
+/// message uses fixed text, because quoting the API server's own would exceed the schema's cost
+/// budget.
 fn format(name: &str, description: &str) -> Rule {
     rule(
         &format!("!format.{name}().validate(self).hasValue()"),

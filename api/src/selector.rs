@@ -1,7 +1,7 @@
-//! Label selectors: reading them, and the schema that keeps unreadable ones out.
+//! Label selectors: parsing, and the schema that rejects invalid ones.
 //!
-//! kube evaluates selectors; what it would let pass and Kubernetes would not is refused here first. The schema refuses the
-//! same when an object is applied, but an object may have been stored under another schema.
+//! kube evaluates selectors but accepts some that Kubernetes rejects; these are rejected here
+//! first. The schema rejects them, too, but an object may have been stored under another schema.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::core::{ParseExpressionError, Selector};
@@ -15,7 +15,7 @@ mod tests;
 /// A selector that cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadSelector {
-    /// `In` and `NotIn` compare with values.
+    /// `In` and `NotIn` require values.
     #[error("{operator} on label {key:?} lists no values; add at least one, or use Exists or DoesNotExist")]
     NoValues {
         /// The label key of the requirement.
@@ -23,7 +23,7 @@ pub enum BadSelector {
         /// The operator of the requirement.
         operator: String,
     },
-    /// `Exists` and `DoesNotExist` look only at the key.
+    /// `Exists` and `DoesNotExist` take no values.
     #[error(
         "{operator} on label {key:?} lists values, which it does not look at; remove them or use In or NotIn"
     )]
@@ -33,7 +33,7 @@ pub enum BadSelector {
         /// The operator of the requirement.
         operator: String,
     },
-    /// An operator that Kubernetes does not have.
+    /// The operator does not exist in Kubernetes.
     #[error("operator {operator:?} on label {key:?} is unknown; use In, NotIn, Exists or DoesNotExist")]
     UnknownOperator {
         /// The label key of the requirement.
@@ -41,7 +41,7 @@ pub enum BadSelector {
         /// The operator of the requirement.
         operator: String,
     },
-    /// Refused for a reason that the checks above do not know.
+    /// kube rejected it for another reason.
     #[error("the selector cannot be read: {0}")]
     Unreadable(String),
 }
@@ -52,13 +52,13 @@ impl From<ParseExpressionError> for BadSelector {
     }
 }
 
-/// Reads a selector into the form that can be matched against labels.
+/// Parses a selector so that it can be matched against labels.
 pub fn matcher(selector: &LabelSelector) -> Result<Selector, BadSelector> {
     selector.match_expressions.iter().flatten().try_for_each(check)?;
     Ok(selector.clone().try_into()?)
 }
 
-/// What kube leaves out when it reads a requirement: empty `values` make `NotIn` match everything there.
+/// Checks that kube omits: it lets `NotIn` without values match everything.
 fn check(requirement: &LabelSelectorRequirement) -> Result<(), BadSelector> {
     let key = requirement.key.clone();
     let operator = requirement.operator.clone();

@@ -1,10 +1,12 @@
-//! Which pods get `sidecar.istio.io/interceptionMode` when they are created, and which of those that exist have what they should.
-//! Pure. The webhook answers by it, the operator counts by it, and [`policy`] says the same in the API server's own language.
+//! Which pods get `sidecar.istio.io/interceptionMode` when they are created, and which existing
+//! pods have the requested mode. Pure. The webhook decides by it, the operator counts by it, and
+//! [`policy`] expresses the same decision in CEL.
 //!
-//! Whether Istio will inject a sidecar is told from what its injector looks at, in its order: the host's network, its ignored
-//! namespaces, the labels by which its webhooks select, then the pod's label `sidecar.istio.io/inject` before the annotation of
-//! the same name. What only its configuration knows (`neverInjectSelector`, which revisions exist) is not looked at: an annotation
-//! on a pod without a sidecar does nothing.
+//! Whether Istio will inject a sidecar is predicted from the same inputs as its injector, in the
+//! same order: host network, ignored namespaces, the labels that its webhooks select by, then the
+//! pod label `sidecar.istio.io/inject`, then the annotation of the same name. Inputs that only
+//! Istio's configuration has (`neverInjectSelector`, existing revisions) are ignored: the
+//! annotation has no effect on a pod without a sidecar.
 
 mod effect;
 pub mod policy;
@@ -31,33 +33,33 @@ pub type Labels = BTreeMap<String, String>;
 pub const SYSTEM_NAMESPACES: [&str; 4] =
     ["kube-node-lease", "kube-public", "kube-system", "local-path-storage"];
 
-/// Istio's mark on a pod that it has injected.
+/// Set by Istio on pods that it has injected.
 pub const STATUS_ANNOTATION: &str = "sidecar.istio.io/status";
 /// On a pod, as label or annotation: whether it gets a sidecar.
 pub const INJECT: &str = "sidecar.istio.io/inject";
-/// On a pod: what is injected, if not a sidecar.
+/// On a pod: the injection templates to use, by default the sidecar.
 pub const TEMPLATES_ANNOTATION: &str = "inject.istio.io/templates";
-/// On a pod: settings of its proxy, as YAML.
+/// On a pod: proxy settings, as YAML.
 pub const PROXY_CONFIG_ANNOTATION: &str = "proxy.istio.io/config";
 /// On a namespace: whether its pods get a sidecar.
 pub const NAMESPACE_INJECTION_LABEL: &str = "istio-injection";
 /// On a namespace or a pod: which revision of Istio injects.
 pub const REVISION_LABEL: &str = "istio.io/rev";
-/// On a namespace: the Pod Security level that pods must keep to.
+/// On a namespace: the enforced Pod Security level.
 pub const POD_SECURITY_LABEL: &str = "pod-security.kubernetes.io/enforce";
 
-/// What of a pod matters.
+/// The relevant fields of a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct Pod<'a> {
     /// Its labels.
     pub labels: &'a Labels,
     /// Its annotations.
     pub annotations: &'a Labels,
-    /// Whether it uses the network of its node.
+    /// Whether it uses the host network.
     pub host_network: bool,
 }
 
-/// What of a namespace matters.
+/// The relevant fields of a namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct Namespace<'a> {
     /// Its name.
@@ -66,38 +68,38 @@ pub struct Namespace<'a> {
     pub labels: &'a Labels,
 }
 
-/// What becomes of a pod.
+/// The decision for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It gets the annotation.
+    /// Set the annotation.
     Set(InterceptionMode),
-    /// It stays as it is.
+    /// Leave the pod unchanged.
     Leave(Reason),
 }
 
-/// Why a pod stays as it is.
+/// Why a pod is left unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// No entry selects it.
     NotSelected,
-    /// Its namespace is the cluster's or the project's own.
+    /// It is in a system namespace or the project's own namespace.
     ExcludedNamespace,
-    /// It uses the network of its node, where there is no sidecar.
+    /// It uses the host network, where Istio injects no sidecar.
     HostNetwork,
-    /// Istio has been there already; an annotation would change nothing any more.
+    /// Istio has already injected it, so the annotation would have no effect.
     AlreadyInjected,
     /// Istio will not inject it.
     NotInjected,
-    /// What is injected is no sidecar but, say, a gateway, which intercepts nothing.
+    /// The injection template is not a sidecar, for example a gateway, which intercepts nothing.
     NoSidecar,
-    /// Its author has chosen.
+    /// The pod itself sets an interception mode.
     Chosen {
-        /// The annotation that says so.
+        /// The annotation that sets it.
         annotation: &'static str,
-        /// Whether it says what the entry would.
+        /// Whether it equals the requested mode.
         same: bool,
     },
-    /// Its namespace would refuse a pod with such a sidecar.
+    /// The namespace's Pod Security level would reject a pod with such a sidecar.
     PodSecurity {
         /// The enforced level.
         level: String,
@@ -105,7 +107,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// What the author of the pod should hear.
+    /// The admission warning for the user who creates the pod, if any.
     pub fn warning(&self, wanted: InterceptionMode) -> Option<String> {
         match self {
             Self::Chosen { annotation, same: false } => Some(format!(
@@ -124,7 +126,7 @@ impl Reason {
         matches!(self, Self::Chosen { same: true, .. })
     }
 
-    /// A word for it.
+    /// The name of the reason.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::NotSelected => "NotSelected",
@@ -145,7 +147,7 @@ impl fmt::Display for InterceptionMode {
     }
 }
 
-/// The entries of all objects, ready to be asked.
+/// The parsed entries of all objects.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     entries: Vec<Entry>,
@@ -162,7 +164,8 @@ struct Entry {
 }
 
 impl Rules {
-    /// The entries of the objects that are not being deleted. One with a selector that cannot be read selects nothing.
+    /// The entries of objects that are not being deleted. Entries with an invalid selector are
+    /// skipped.
     pub fn new<'a>(
         objects: impl IntoIterator<Item = &'a IngressSourcePreserve>,
         own_namespace: impl Into<String>,
@@ -182,38 +185,38 @@ impl Rules {
         Self { entries: entries.collect(), own_namespace: own_namespace.into() }
     }
 
-    /// Only the entries that are carried out in this way.
+    /// Keeps only the entries with this `via`.
     #[must_use]
     pub fn via(mut self, via: Via) -> Self {
         self.entries.retain(|entry| entry.via == via);
         self
     }
 
-    /// Only the entries of one object.
+    /// Keeps only the entries of one object.
     #[must_use]
     pub fn of(mut self, object: &str) -> Self {
         self.entries.retain(|entry| entry.object == object);
         self
     }
 
-    /// Whether nothing is asked for.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether any pod of a namespace may be selected.
+    /// Whether an entry selects the namespace.
     pub fn reaches(&self, namespace: Namespace<'_>) -> bool {
         self.entries.iter().any(|entry| entry.namespaces.matches(namespace.labels))
     }
 
-    /// The mode that a pod should have, if anything selects it.
+    /// The mode of the first entry that selects the pod.
     pub fn wanted(&self, namespace: Namespace<'_>, labels: &Labels) -> Option<InterceptionMode> {
         let selects =
             |entry: &&Entry| entry.namespaces.matches(namespace.labels) && entry.pods.matches(labels);
         self.entries.iter().find(selects).map(|entry| entry.mode)
     }
 
-    /// What becomes of a pod that is about to be created, and what mode it was about.
+    /// The decision for a new pod, and the requested mode.
     pub fn decide(&self, namespace: Namespace<'_>, pod: Pod<'_>) -> (Decision, InterceptionMode) {
         let Some(mode) = self.wanted(namespace, pod.labels) else {
             return (Decision::Leave(Reason::NotSelected), InterceptionMode::default());
@@ -229,7 +232,7 @@ impl Rules {
         namespace.name == self.own_namespace || SYSTEM_NAMESPACES.contains(&namespace.name)
     }
 
-    /// Why a pod will have no sidecar that an annotation could reach.
+    /// Why the pod will have no sidecar that the annotation affects.
     fn cannot(&self, namespace: Namespace<'_>, pod: Pod<'_>) -> Option<Reason> {
         if self.is_excluded(namespace) {
             Some(Reason::ExcludedNamespace)
@@ -247,7 +250,7 @@ impl Rules {
     }
 }
 
-/// Whether Istio's injector selects the pod and then goes through with it.
+/// Whether Istio's injector selects the pod and does not skip it.
 fn injected(namespace: &Labels, pod: Pod<'_>) -> bool {
     let label = pod.labels.get(INJECT).map(String::as_str);
     let selected = match namespace.get(NAMESPACE_INJECTION_LABEL).map(String::as_str) {
@@ -262,14 +265,14 @@ fn injected(namespace: &Labels, pod: Pod<'_>) -> bool {
     selected && !refused
 }
 
-/// Whether a sidecar is among what is injected.
+/// Whether the injection templates include the sidecar.
 fn takes_sidecar(annotations: &Labels) -> bool {
     annotations
         .get(TEMPLATES_ANNOTATION)
         .is_none_or(|templates| templates.split(',').any(|template| template.trim() == "sidecar"))
 }
 
-/// What the author of the pod has said about the mode. In the settings of the proxy any mention counts.
+/// The interception mode that the pod itself sets. In the proxy settings any mention counts.
 fn chosen(annotations: &Labels, mode: InterceptionMode) -> Option<Reason> {
     if let Some(value) = annotations.get(INTERCEPTION_MODE_ANNOTATION) {
         let same = value == mode.as_str();
@@ -282,7 +285,8 @@ fn chosen(annotations: &Labels, mode: InterceptionMode) -> Option<Reason> {
     })
 }
 
-/// The level that would refuse the sidecar. A level that does not exist is taken for the strictest by the API server.
+/// The Pod Security level that would reject the sidecar. The API server treats unknown levels as
+/// the strictest.
 fn pod_security(namespace: Namespace<'_>) -> Option<Reason> {
     let level = namespace.labels.get(POD_SECURITY_LABEL)?;
     (level != "privileged").then(|| Reason::PodSecurity { level: level.clone() })

@@ -1,10 +1,11 @@
-//! What is wrong with a set of objects although each of them alone is right.
+//! Conflicts between objects that are each valid.
 //!
-//! The schema and its CEL rules see one object at a time. Here all of them lie side by side, with the Services and nodes that
-//! their selectors meet. The webhook refuses an object for what is found, the operator reports it in the condition
-//! `Conflict`. In every conflict the older object stands and the newer one is the one that is told.
+//! The schema and its CEL rules see one object at a time. This module compares all objects,
+//! together with the Services and nodes that their selectors match. The webhook rejects an object
+//! with a conflict; the operator reports it in the condition `Conflict`. In every conflict the
+//! older object wins, and the conflict is reported on the newer one.
 //!
-//! A selector that cannot be read claims nothing here; [`view`](crate::view) reports it.
+//! An invalid selector claims nothing here; [`view`](crate::view) reports it.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -23,7 +24,7 @@ mod services;
 #[cfg(test)]
 mod tests;
 
-/// The part of a Service by which objects claim it.
+/// The fields of a Service that claims depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceIdentity<'a> {
     /// The namespace of the Service.
@@ -34,7 +35,7 @@ pub struct ServiceIdentity<'a> {
     pub labels: &'a BTreeMap<String, String>,
 }
 
-/// The part of a node by which pools select it.
+/// The fields of a node that pool selectors depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeIdentity<'a> {
     /// The name of the node.
@@ -43,59 +44,60 @@ pub struct NodeIdentity<'a> {
     pub labels: &'a BTreeMap<String, String>,
 }
 
-/// Two objects that cannot both have their way. Its text names the field, the value, the other object and the way out.
+/// A conflict between two objects. Its message names the field, the value, the other object and a
+/// remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The newer object, which has to give way.
+    /// The newer object, which yields.
     pub object: String,
-    /// The older object, which stands.
+    /// The older object, which wins.
     pub older: String,
-    /// The field of the newer object that the conflict is about.
+    /// The field of the newer object that conflicts.
     pub field: String,
-    /// What clashes.
+    /// The kind of conflict.
     pub clash: Clash,
 }
 
-/// What clashes.
+/// The kind of a conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clash {
     /// Both objects claim the same Services.
     Service {
         /// The first of the Services, as `namespace/name`.
         service: String,
-        /// How many more there are.
+        /// The number of further Services.
         more: usize,
     },
-    /// Both objects mark their Services with the same label.
+    /// Both objects use the same label for their Services.
     ServiceLabel(ServiceLabel),
-    /// Both objects have a pool of this name, but not the same pool.
+    /// Both objects have a pool of this name with different settings.
     PoolDiffers {
         /// The name of the pool.
         pool: String,
         /// What differs.
         difference: PoolDifference,
     },
-    /// A node lies in pools of both objects, and they want different things there.
+    /// A node is in pools of both objects that have different settings.
     PoolOverlaps {
         /// The pool of the newer object.
         pool: String,
         /// The pool of the older object.
         other: String,
-        /// The first of the nodes.
+        /// The first such node.
         node: String,
         /// What differs.
         difference: PoolDifference,
     },
 }
 
-/// In what two pools differ.
+/// The setting in which two pools differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolDifference {
-    /// They select other nodes.
+    /// Their node selectors.
     Selector,
-    /// Their agents work in other ways.
+    /// Their modes.
     Mode,
-    /// Their objects name different kube-proxies.
+    /// The kube-proxies that their objects name.
     KubeProxy,
 }
 
@@ -136,7 +138,7 @@ impl fmt::Display for Conflict {
 }
 
 impl Conflict {
-    /// The reason to give in the condition `Conflict`.
+    /// The reason for the condition `Conflict`.
     pub fn reason(&self) -> Reason {
         match self.clash {
             Clash::Service { .. } => Reason::ServiceClaimed,
@@ -147,8 +149,9 @@ impl Conflict {
     }
 }
 
-/// All conflicts among the objects, from the oldest object to the newest. Services named outright clash even while they do not
-/// exist; selected ones, and pools that overlap, clash in the Services and nodes given here.
+/// All conflicts, sorted from the oldest object to the newest. Services targeted by name conflict
+/// even if they do not exist. Selected Services and overlapping pools conflict only in the given
+/// Services and nodes.
 pub fn conflicts<'a>(
     objects: impl IntoIterator<Item = &'a IngressSourcePreserve>,
     services: &[ServiceIdentity<'_>],

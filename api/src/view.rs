@@ -1,22 +1,25 @@
-//! What one node may see of the preserved Services: a pure function of the node's name and labels and of all objects, their status
-//! included.
+//! Which parts of the preserved Services one node may see: a pure function of the node's name and
+//! labels and of all objects, including their status.
 //!
-//! The agent enforces it, and the plugin and the operator's simulation show it: all call [`view`]. The operator waits until agents
-//! acknowledge it.
+//! The agent enforces the view; the kubectl plugin and the operator's simulation compute it. All of
+//! them call [`view`]. The operator waits until agents acknowledge it.
 //!
-//! The rules
+//! Rules:
 //! - Without objects a node sees everything.
-//! - A node is an ingress node of an object if `spec.ingressNodes` selects it *or* `status.ingressNodes` lists it. There the view of that
-//!   object is `Full`, elsewhere it is what `spec.elsewhere` says. So a node widens its view by itself as soon as it is selected, and
-//!   narrows it only after the operator has taken it off the list. The operator does that when another node serves the Services.
-//! - No other object has a say in it: the objects of a node add up, so another object never widens a view.
-//! - An object that is being deleted still counts. On the way back the policy and the label are undone first, and only then may
-//!   a node see the Service again; the finalizer keeps the object, and with it the view, until that is done.
-//! - Views are carried out by label, so of two objects that mark their Services with the same label only one can have
-//!   its way: the older one stands, the newer one is reported in [`ObjectView::doubt`]. (The operator does not label
-//!   Services of an object in such a conflict.)
-//! - An object whose selector cannot be read has no ingress nodes but those that are listed. That is reported too. The schema keeps such objects out; they can only be left over from
-//!   another version of it.
+//! - A node is an ingress node of an object if `spec.ingressNodes` selects it *or*
+//!   `status.ingressNodes` lists it. Its view of that object is then `Full`, otherwise it is
+//!   `spec.elsewhere`. A node thus widens its view as soon as it is selected, but narrows it only
+//!   after the operator has removed it from the list, which happens once another node serves the
+//!   Services.
+//! - Objects are independent: another object never widens a view.
+//! - An object that is being deleted still counts. Policy and label are restored first; only then
+//!   may a node see the Service again. The finalizer keeps the object, and with it the view, until
+//!   then.
+//! - Views are applied by label. If two objects use the same label, the older object's view applies
+//!   and the newer one is reported in [`ObjectView::doubt`]. The operator does not label the
+//!   Services of an object in such a conflict.
+//! - An object with an invalid selector has only the listed ingress nodes, and is reported, too.
+//!   The schema rejects such objects; they can only originate from another version of the schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,16 +65,16 @@ impl From<Elsewhere> for View {
     }
 }
 
-/// What one node may see, and on whose behalf.
+/// The view of one node, and the part of each object in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeView {
-    /// What is carried out. Two views with equal narrowing look the same to kube-proxy, whatever else differs.
+    /// The part that is enforced. kube-proxy cannot distinguish two views with equal narrowing.
     pub narrowing: Narrowing,
-    /// What each object asks of this node, by name: what is acknowledged.
+    /// The part of each object, sorted by name. These are acknowledged.
     pub objects: Vec<ObjectView>,
 }
 
-/// What one object asks of one node.
+/// The view that one object requires of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectView {
     /// The name of the object.
@@ -82,16 +85,17 @@ pub struct ObjectView {
     pub generation: i64,
     /// The label of its Services.
     pub label: ServiceLabel,
-    /// What this node may see of them, as far as this object is concerned.
+    /// The node's view of them, by this object alone.
     pub view: View,
-    /// Why `view` may not be what the node really sees. An object in doubt must not be acknowledged.
+    /// Why `view` may differ from what the node really sees. An object in doubt must not be
+    /// acknowledged.
     pub doubt: Option<Doubt>,
 }
 
-/// Why an object's view cannot be vouched for.
+/// Why an object's view is not guaranteed to be in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Doubt {
-    /// The label belongs to an older object, whose view stands.
+    /// An older object uses the same label, and its view applies.
     #[error(
         "spec.serviceLabel: {label} already marks the Services of the older IngressSourcePreserve {older}, so its view \
          stands; give this one another value"
@@ -99,15 +103,15 @@ pub enum Doubt {
     LabelTaken {
         /// The label that both objects use.
         label: ServiceLabel,
-        /// The object whose view stands.
+        /// The object whose view applies.
         older: String,
     },
-    /// The ingress nodes cannot be told; the node is treated as one elsewhere, unless it is listed.
+    /// The selector is invalid; the node counts as a non-ingress node unless the status lists it.
     #[error("spec.ingressNodes.selector: {0}")]
     IngressNodesUnknown(#[from] BadSelector),
 }
 
-/// What a node may see.
+/// Computes the view of a node.
 pub fn view<'a>(
     node: NodeIdentity<'_>,
     objects: impl IntoIterator<Item = &'a IngressSourcePreserve>,
@@ -148,7 +152,8 @@ fn object_view(node: NodeIdentity<'_>, object: &IngressSourcePreserve) -> Object
     }
 }
 
-/// The labels of Services that a node does not see in full. What carries none of them is seen in full.
+/// The labels of Services that a node does not see in full. Services with none of them are seen in
+/// full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Narrowing(BTreeMap<ServiceLabel, View>);
 
@@ -158,19 +163,19 @@ impl Narrowing {
         self.0.is_empty()
     }
 
-    /// The narrowed labels in order, none of them `Full`.
+    /// The narrowed labels, sorted. None of them is `Full`.
     pub fn iter(&self) -> impl Iterator<Item = (&ServiceLabel, View)> {
         self.0.iter().map(|(label, view)| (label, *view))
     }
 
-    /// What may be seen of a Service with these labels. Where several apply, the narrowest does.
+    /// The view of a Service with these labels. If several apply, the narrowest wins.
     pub fn of(&self, service_labels: &BTreeMap<String, String>) -> View {
         service_labels.iter().map(|(key, value)| self.of_label(key, value)).max().unwrap_or_default()
     }
 
-    /// What may be seen of a Service with this label, as far as this label is concerned.
+    /// The view of a Service by this label alone.
     pub fn of_label(&self, key: &str, value: &str) -> View {
-        // On most nodes, for most of the time, and then for every label of every Service that passes.
+        // Fast path: runs for every label of every Service; usually nothing is narrowed.
         if self.is_empty() {
             return View::Full;
         }
@@ -178,7 +183,8 @@ impl Narrowing {
         self.0.get(&label).copied().unwrap_or_default()
     }
 
-    /// The label requirements that make the API server itself leave out every hidden Service. Empty where nothing is hidden.
+    /// The label requirements that make the API server omit every hidden Service. Empty if nothing
+    /// is hidden.
     pub fn without_hidden(&self) -> Selector {
         let mut hidden: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for (label, _) in self.iter().filter(|(_, view)| *view == View::Hidden) {

@@ -1,5 +1,5 @@
-//! What the docs say about the API is so: every example can be read and has only fields that there are, and every condition has its place
-//! in the runbook.
+//! The docs match the API: every example parses and has only known fields, and the runbook covers
+//! every condition.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -23,7 +23,7 @@ fn pages() -> Vec<PathBuf> {
     pages.chain([root().join("README.md")]).collect()
 }
 
-/// The YAML documents of a page, each with the line that its block begins at.
+/// The YAML documents of a page, each with the line at which its block starts.
 fn documents(text: &str) -> Vec<(usize, Value)> {
     let mut found = Vec::new();
     let mut block: Option<(usize, String)> = None;
@@ -45,7 +45,7 @@ fn documents(text: &str) -> Vec<(usize, Value)> {
     found
 }
 
-/// The first field that the schema does not have.
+/// The path of the first field that is not in the schema.
 fn unknown(value: &Value, schema: &Value, path: &str) -> Option<String> {
     match value {
         Value::Object(fields) => fields.iter().find_map(|(name, value)| {
@@ -63,14 +63,15 @@ fn unknown(value: &Value, schema: &Value, path: &str) -> Option<String> {
     }
 }
 
-/// What a kind's `spec` or `status` may have.
+/// The schema of a kind's `spec` or `status`.
 fn schema(kind: &str, part: &str) -> Value {
     let definition = crd::all().into_iter().find(|definition| definition.spec.names.kind == kind).unwrap();
     let definition = serde_json::to_value(definition).unwrap();
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][part].clone()
 }
 
-/// Whether the document is of one of our kinds, or a part of an IngressSourcePreserve; it must be a good one then.
+/// Whether the document is of one of our kinds, or a part of an IngressSourcePreserve. If so, it
+/// must be valid.
 fn is_ours(document: &Value) -> bool {
     let kind = document["kind"].as_str();
     let kind = match (kind, document["apiVersion"].as_str()) {
@@ -140,7 +141,7 @@ fn every_condition_and_reason_of_the_api_has_its_place_in_the_runbook() {
         let heading = format!("### {condition}");
         assert!(runbook.lines().any(|line| line == heading), "there is no heading {heading}");
     }
-    // All is well, or an Event repeats what a condition says.
+    // No action is needed, or an Event repeats a condition.
     let nothing_to_do = [
         Reason::Acknowledged,
         Reason::AgentsReady,
@@ -182,7 +183,7 @@ fn the_table_of_pods_has_as_many_as_the_docs_say() {
     let table = fs::read_to_string(root().join("api/tests/sidecars.yaml")).unwrap();
     let pods: Vec<Value> = serde_yaml::from_str(&table).unwrap();
     let page = fs::read_to_string(root().join("docs/webhook.md")).unwrap();
-    // Wherever its lines are broken.
+    // Ignores line breaks.
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains(&format!("of {} pods", pods.len())), "there are {}", pods.len());
 }

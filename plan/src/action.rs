@@ -1,5 +1,6 @@
-//! What can be done: one kind of action for each kind of write. An action is complete in itself and can be repeated; the
-//! request that carries it out says which state of the object it was decided on, and is refused when that has changed.
+//! The possible writes, one action per kind. An action is self-contained and idempotent. Most
+//! requests carry the UID and resource version that the decision was based on, and are rejected if
+//! those have changed.
 
 mod target;
 mod write;
@@ -21,220 +22,223 @@ use crate::record::{AffinityRecord, Failure, Handover, OriginalLabel, ServiceRec
 #[cfg(test)]
 mod tests;
 
-/// One write.
+/// One write to the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Holds an object until everything it changed is back, or lets it go.
+    /// Adds the finalizer to an object, or removes it.
     Finalizer {
         /// The object.
         object: String,
-        /// Which state of it.
+        /// Precondition of the write.
         identity: Identity,
-        /// Whether it is held.
+        /// Whether the object should have the finalizer.
         held: bool,
     },
-    /// Gives a Service exactly these fields of ours.
+    /// Applies exactly these operator-owned fields to a Service.
     ShapeService {
         /// The Service.
         service: Key,
-        /// Which state of it.
+        /// Precondition of the write.
         identity: Identity,
         /// The fields.
         shape: Box<Shape>,
-        /// Why, in a word.
+        /// The reason for the change.
         step: ServiceStep,
     },
-    /// Gives fields of a Service back to whom they were taken from.
+    /// Returns fields of a Service to their previous field manager.
     ReturnFields {
         /// The Service.
         service: Key,
-        /// Which state of it.
+        /// Precondition of the write.
         identity: Identity,
-        /// To whom.
+        /// The field manager that gets them.
         owner: String,
-        /// What.
+        /// The fields.
         fields: Returned,
     },
-    /// Gives a node exactly these fields of ours.
+    /// Applies exactly these operator-owned fields to a node.
     ShapeNode {
         /// The node.
         node: String,
-        /// Which state of it.
+        /// Precondition of the write.
         identity: Identity,
         /// The fields.
         shape: NodeShape,
-        /// Why, in a word.
+        /// The reason for the change.
         step: NodeStep,
     },
-    /// Keeps the cluster's kube-proxy off nodes with an agent.
+    /// Extends the node affinity of the cluster's kube-proxy to exclude nodes with an agent.
     KeepOff {
         /// Its DaemonSet.
         daemon_set: Key,
-        /// Which state of it.
+        /// Precondition of the write.
         identity: Identity,
-        /// The terms that it gets.
+        /// The new node affinity terms.
         terms: Vec<NodeSelectorTerm>,
-        /// What is written down.
+        /// The record annotation.
         record: Box<AffinityRecord>,
     },
-    /// Gives the terms of the cluster's kube-proxy back to whom they were taken from.
+    /// Returns kube-proxy's node affinity terms to their previous field manager.
     ReturnTerms {
         /// Its DaemonSet.
         daemon_set: Key,
-        /// Which state of it.
+        /// Precondition of the write.
         identity: Identity,
-        /// To whom.
+        /// The field manager that gets them.
         owner: String,
-        /// The terms as they were.
+        /// The original terms.
         terms: Vec<NodeSelectorTerm>,
     },
-    /// Gives up everything of ours on the cluster's kube-proxy.
+    /// Releases all operator-owned fields of the cluster's kube-proxy.
     ReleaseKubeProxy {
         /// Its DaemonSet.
         daemon_set: Key,
-        /// Which state of it.
+        /// Precondition of the write.
         identity: Identity,
     },
-    /// Creates or updates the DaemonSet of a pool.
+    /// Creates or updates a DaemonSet of a pool.
     ApplyPool {
         /// The pool.
         pool: String,
-        /// Its DaemonSet, whole.
+        /// The full DaemonSet.
         daemon_set: Box<DaemonSet>,
     },
-    /// Deletes the DaemonSet of a pool.
+    /// Deletes a DaemonSet of a pool.
     DeletePool {
         /// Its DaemonSet.
         daemon_set: Key,
-        /// Which state of it.
+        /// Precondition of the write.
         identity: Identity,
     },
-    /// Deletes the report of an agent that is gone.
+    /// Deletes the report of an agent that no longer exists.
     Forget {
         /// The node.
         node: String,
-        /// Which state of the report.
+        /// Precondition of the write.
         identity: Identity,
     },
-    /// Creates or updates an object that is the operator's as a whole.
+    /// Creates or updates an object that the operator manages entirely.
     ApplyOwn {
-        /// Of which kind.
+        /// Its kind.
         kind: OwnKind,
         /// Its name.
         key: Key,
-        /// The object, whole.
+        /// The full object.
         object: Box<Value>,
     },
-    /// Deletes it.
+    /// Deletes an object that the operator manages entirely.
     DeleteOwn {
-        /// Of which kind.
+        /// Its kind.
         kind: OwnKind,
         /// Its name.
         key: Key,
-        /// Which state of it.
+        /// Precondition of the write.
         identity: Identity,
     },
-    /// Says how things are.
+    /// Writes the status of an object.
     Status {
         /// The object.
         object: String,
-        /// Its UID. The version is left open: a status is about the whole cluster, and the newest one stands.
+        /// Its UID. There is no resource version precondition: a status describes the whole
+        /// cluster, and the last one wins.
         uid: String,
-        /// What is said.
+        /// The new status.
         status: Box<IngressSourcePreserveStatus>,
     },
 }
 
-/// The fields of a Service that are ours.
+/// The operator-owned fields of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// The label.
+    /// The label, if set.
     pub label: Option<ServiceLabel>,
-    /// Whether `externalTrafficPolicy: Local` is.
+    /// Whether `externalTrafficPolicy: Local` is set.
     pub local: bool,
-    /// What is written down.
+    /// The record annotation.
     pub record: Option<ServiceRecord>,
 }
 
-/// Why a Service is changed.
+/// The reason for changing a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceStep {
-    /// It gets the label.
+    /// Add the label.
     Label,
-    /// It gets the policy.
+    /// Set the policy to Local.
     Localise,
-    /// It loses the label, so that every node shows it while no ingress node has an endpoint.
+    /// Remove the label, so that every node shows the Service while no ingress node has an
+    /// endpoint.
     Open,
-    /// It is written down that it loses the policy while no ingress node has an endpoint.
+    /// Record the fallback and remove the label, before the policy is given up.
     FallBack,
-    /// The policy is given up, on the way back.
+    /// Release the policy, when falling back or restoring.
     GiveUpPolicy,
-    /// Everything else is given up, at the end of the way back.
+    /// Release all remaining fields, at the end of restoring.
     Release,
-    /// It stays as it is, though its object goes.
+    /// Mark as retained although its object is being deleted.
     Retain,
 }
 
-/// What a Service gets back.
+/// Fields that a Service gets back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Returned {
-    /// Its policy, `Cluster`.
+    /// The policy, `Cluster`.
     Policy,
-    /// The label's former value.
+    /// The previous value of the label.
     Label(OriginalLabel),
-    /// All that the operator changed, by its value: nothing tells any more which fields are the operator's.
+    /// All changes, reverted by value because managedFields no longer tell which fields are ours.
     Everything {
-        /// Whether the policy goes back to `Cluster`.
+        /// Whether to set the policy to `Cluster`.
         policy: bool,
-        /// The label, and the value that it had before, if any.
+        /// The label key, and its previous value if any.
         label: Option<(String, Option<String>)>,
     },
 }
 
-/// The fields of a node that are ours.
+/// The operator-owned fields of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeShape {
-    /// The pool whose agent it gets.
+    /// The pool label.
     pub pool: Option<String>,
-    /// The revision of that agent.
+    /// The revision label of the agent.
     pub revision: Option<String>,
-    /// The revision whose images are pulled.
+    /// The label of the revision whose images are pulled.
     pub images: Option<String>,
-    /// Whether it is going over, or back.
+    /// The handover or hand-back in progress.
     pub handover: Option<Handover>,
-    /// Why the agent was taken away.
+    /// The recorded failure.
     pub failure: Option<Failure>,
 }
 
-/// Why a node is changed.
+/// The reason for changing a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeStep {
-    /// The images of its next agent are pulled.
+    /// Pull the images of the next agent.
     PullImages,
-    /// The images could not be pulled.
+    /// Record that the images could not be pulled.
     GiveUpImages,
-    /// It goes over to the agent, or to another revision of it.
+    /// Hand the node over to the agent, or to another revision of it.
     HandOver,
-    /// It has gone over.
+    /// The handover is complete.
     HandedOver,
-    /// It goes back to the cluster's kube-proxy.
+    /// Hand the node back to the cluster's kube-proxy.
     HandBack,
-    /// It goes back, to the former revision or to the cluster's kube-proxy, because the agent missed its deadline.
+    /// The agent missed its deadline: roll back to the previous revision or the cluster's
+    /// kube-proxy.
     RollBack,
-    /// Its agent has to be started anew, because another kube-proxy writes rules there.
+    /// Mark the agent for a restart, because another kube-proxy writes rules there.
     Suspect,
-    /// Its agent is stopped, to be started anew.
+    /// Stop the agent in order to restart it.
     StopAgent,
-    /// Its agent is started anew.
+    /// Start the stopped agent.
     StartAgent,
-    /// It has gone back.
+    /// The hand-back is complete.
     HandedBack,
-    /// Nothing of ours stays on it.
+    /// Release all operator-owned fields.
     Release,
 }
 
 impl Action {
-    /// The name of the kind, as metrics and logs have it.
+    /// The name of the action in metrics and logs.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Finalizer { held: true, .. } => "hold-object",
@@ -289,7 +293,7 @@ impl Action {
     }
 }
 
-/// What an action is done to, without the digest at the end of the name of a DaemonSet that the operator makes.
+/// The target's name without the revision digest of the operator's DaemonSets.
 pub fn without_revision(target: &str) -> &str {
     let is_digest = |text: &str| text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match target.rsplit_once('-') {
@@ -298,7 +302,7 @@ pub fn without_revision(target: &str) -> &str {
     }
 }
 
-/// Whether a DaemonSet of this name pulls images.
+/// Whether this is the name of a DaemonSet that prepulls images.
 fn is_images(name: Option<&str>) -> bool {
     name.is_some_and(|name| name.starts_with(IMAGES_NAME))
 }

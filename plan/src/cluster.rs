@@ -1,5 +1,5 @@
-//! The facts that decisions are made from. Each is the small part of a Kubernetes object that a decision looks at, so
-//! that thousands of them fit into memory.
+//! The facts that decisions are based on. Each type keeps only the fields of a Kubernetes object
+//! that planning uses, so that thousands fit into memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::own::OwnKind;
 use crate::ownership::Owner;
 use crate::record::{AffinityRecord, Failure, Handover, ServiceRecord};
 
-/// The name of a namespaced object.
+/// Namespace and name of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Its namespace.
@@ -26,7 +26,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The name of a namespaced object.
+    /// Creates a key.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -38,7 +38,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// Which state of which object a decision was made from. A write that carries it is refused when either has changed.
+/// The state of an object that a decision was based on. The API server rejects a write with this
+/// precondition if either field has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The UID.
@@ -47,54 +48,54 @@ pub struct Identity {
     pub version: String,
 }
 
-/// Everything that is known.
+/// All facts known about the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     /// IngressSourcePreserves by name.
     pub objects: BTreeMap<String, IngressSourcePreserve>,
     /// All Services.
     pub services: BTreeMap<Key, Service>,
-    /// Of each Service, by EndpointSlice: how many ready endpoints on which node.
+    /// Ready endpoints of each Service, by EndpointSlice and node.
     pub endpoints: BTreeMap<Key, BTreeMap<String, BTreeMap<String, u32>>>,
     /// Nodes by name.
     pub nodes: BTreeMap<String, Node>,
     /// IngressSourceNodes by name.
     pub reports: BTreeMap<String, Report>,
-    /// DaemonSets that run kube-proxy, or that the operator made.
+    /// DaemonSets that run kube-proxy or that the operator created.
     pub daemon_sets: BTreeMap<Key, DaemonSet>,
     /// Pods of those DaemonSets.
     pub pods: BTreeMap<Key, Pod>,
-    /// Of each ConfigMap that a kube-proxy is configured by, by file: where its kubeconfig is.
+    /// The kubeconfig path in each ConfigMap that configures a kube-proxy, by file.
     pub configurations: BTreeMap<Key, BTreeMap<String, String>>,
-    /// What decides on new pods.
+    /// Availability of the admission mechanisms for pods.
     pub admission: Admission,
-    /// The objects that the operator writes whole, or that have the name of one.
+    /// Objects that the operator manages entirely, and foreign objects of the same names.
     pub own: BTreeMap<OwnKind, BTreeMap<Key, Written>>,
-    /// The labels of namespaces, and pods with a sidecar. Both are known only while an object asks for sidecars.
+    /// Namespace labels. Populated only while an object asks for sidecars.
     pub namespaces: BTreeMap<String, Arc<Labels>>,
-    /// See `namespaces`.
+    /// Pods with a sidecar. Populated only while an object asks for sidecars.
     pub sidecars: BTreeMap<Key, SidecarPod>,
 }
 
-/// What decides on new pods.
+/// Availability of the admission mechanisms for pods.
 #[derive(Clone, Debug, Default)]
 pub struct Admission {
-    /// The authorities by which the webhook can be trusted, in base64, where it publishes them. None: it is not there.
+    /// The webhook's CA bundle in base64. None until the webhook has published it.
     pub bundle: Option<String>,
-    /// Whether the API server has MutatingAdmissionPolicies.
+    /// Whether the API server serves MutatingAdmissionPolicies.
     pub serves_policies: bool,
 }
 
-/// An object that the operator writes whole, or somebody else's of the same name.
+/// An object that the operator manages entirely, or a foreign object of the same name.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
-    /// Which state of it this is.
+    /// UID and resource version.
     pub identity: Identity,
     /// Whether the operator has applied it.
     pub ours: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// What it says.
+    /// Its content, as returned by [`content`](crate::own::content).
     pub content: Value,
 }
 
@@ -103,21 +104,21 @@ pub struct Written {
 pub struct SidecarPod {
     /// Its labels.
     pub labels: Labels,
-    /// Those of its annotations that choose an interception mode.
+    /// The annotations that select an interception mode.
     pub annotations: Labels,
-    /// What was injected.
+    /// The injected sidecar.
     pub sidecar: Sidecar,
-    /// The kind and name of what makes it anew.
+    /// Kind and name of the workload that recreates it.
     pub owner: (String, String),
 }
 
 impl Cluster {
-    /// The objects of a kind that the operator writes whole.
+    /// The known objects of one of the operator's own kinds.
     pub fn own(&self, kind: OwnKind) -> impl Iterator<Item = (&Key, &Written)> {
         self.own.get(&kind).into_iter().flatten()
     }
 
-    /// How many ready endpoints a Service has, by node.
+    /// The number of ready endpoints of a Service, by node.
     pub fn ready_endpoints(&self, service: &Key) -> BTreeMap<&str, u32> {
         let mut ready = BTreeMap::new();
         for (node, count) in self.endpoints.get(service).into_iter().flat_map(BTreeMap::values).flatten() {
@@ -130,15 +131,16 @@ impl Cluster {
 /// A Service.
 #[derive(Clone, Debug, Default)]
 pub struct Service {
-    /// Which state of it this is.
+    /// UID and resource version.
     pub identity: Identity,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// What was written down on it.
+    /// The operator's record annotation.
     pub record: Option<ServiceRecord>,
-    /// Whether anything from outside can reach it: NodePort, LoadBalancer or externalIPs.
+    /// Whether it is reachable from outside the cluster: NodePort, LoadBalancer or externalIPs.
     pub exposed: bool,
-    /// Whether it is of type LoadBalancer: something outside chooses the nodes by their health checks.
+    /// Whether it is of type LoadBalancer: an external load balancer selects nodes by health
+    /// checks.
     pub balanced: bool,
     /// `spec.externalTrafficPolicy`.
     pub policy: Option<TrafficPolicy>,
@@ -146,15 +148,15 @@ pub struct Service {
     pub health_check_node_port: Option<i32>,
     /// Load balancer addresses and externalIPs.
     pub addresses: Vec<String>,
-    /// Who owns its policy and labels.
+    /// The field managers of its policy and labels.
     pub owners: Vec<Owner>,
-    /// What `kubectl apply` was last given for its policy and labels.
+    /// Policy and labels as last applied by `kubectl apply`.
     pub last_applied: LastApplied,
     /// Whether it is being deleted.
     pub deleting: bool,
 }
 
-/// What `kubectl apply` was last given, as far as it matters here.
+/// The relevant fields of the last-applied annotation of `kubectl apply`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastApplied {
     /// `spec.externalTrafficPolicy`.
@@ -166,23 +168,24 @@ pub struct LastApplied {
 /// A node.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// Which state of it this is.
+    /// UID and resource version.
     pub identity: Identity,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Whether its kubelet says that it is ready.
+    /// Whether its Ready condition is true.
     pub ready: bool,
     /// Its taints.
     pub taints: Vec<Taint>,
-    /// The pool whose agent it was given by the operator. A label that somebody else put there is nobody's pool.
+    /// The pool label, if the operator's field manager owns it. A label set by another manager is
+    /// ignored.
     pub pool: Option<String>,
-    /// The revision of that agent, by the same rule.
+    /// The agent's revision label, by the same rule.
     pub revision: Option<String>,
-    /// The revision whose images are being pulled, by the same rule.
+    /// The label of the revision whose images are being pulled, by the same rule.
     pub images: Option<String>,
-    /// Whether it is going over to the agent, or back.
+    /// The handover or hand-back in progress.
     pub handover: Option<Handover>,
-    /// Why the agent was taken away again.
+    /// Why the agent was removed again or its images could not be pulled.
     pub failure: Option<Failure>,
 }
 
@@ -193,82 +196,84 @@ pub struct Taint {
     pub key: String,
     /// Its value.
     pub value: String,
-    /// What it does: `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    /// Its effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: String,
 }
 
-/// What the agent of a node reports.
+/// The report of a node's agent.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Which state of it this is.
+    /// UID and resource version.
     pub identity: Identity,
-    /// The pool that the agent thinks it is in.
+    /// The pool that the agent reports.
     pub pool: String,
-    /// The revision that the agent was started by.
+    /// The revision that the agent was started with.
     pub revision: String,
-    /// Whether kube-proxy reads through the agent at present.
+    /// Whether kube-proxy is connected to the agent.
     pub connected: bool,
-    /// By UID of the object. Shared by all nodes that report the same.
+    /// Acknowledgements. Nodes with equal reports share one allocation.
     pub acknowledged: Arc<Acknowledgements>,
 }
 
-/// What a node works with, by the UID of the object.
+/// The acknowledgements of a node, by the UID of the object.
 pub type Acknowledgements = BTreeMap<String, Acknowledged>;
 
-/// What kube-proxy works with on a node, as far as one object is concerned.
+/// The state that kube-proxy on a node has applied for one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
     /// The generation of the object.
     pub generation: i64,
-    /// What the node sees of its Services.
+    /// The node's view of the object's Services.
     pub view: View,
 }
 
 /// A DaemonSet.
 #[derive(Clone, Debug, Default)]
 pub struct DaemonSet {
-    /// Which state of it this is.
+    /// UID and resource version.
     pub identity: Identity,
-    /// The object, without what the API server keeps about its writers.
+    /// The object, without managedFields and the last-applied annotation.
     pub object: DaemonSetObject,
-    /// Who owns its required node affinity.
+    /// The field managers of its required node affinity and labels.
     pub owners: Vec<Owner>,
-    /// Whether the operator made it: a pool's, or one that pulls images. The label alone, which anybody can set, does not tell.
+    /// Whether the operator created it, as an agent or image DaemonSet. Decided by name,
+    /// labels and managedFields: anyone can set the labels.
     pub made: bool,
-    /// Who wrote it last, besides the operator.
+    /// The field manager that last wrote it, besides the operator.
     pub last_writer: Option<String>,
-    /// What was written down on it.
+    /// The operator's record annotation.
     pub record: Option<AffinityRecord>,
 }
 
-/// What a pod of a DaemonSet that the operator made is there for. A pod with such labels need not be the operator's: its DaemonSet tells.
+/// The purpose of a pod of one of the operator's DaemonSets, by its labels. Foreign pods may carry
+/// the same labels: check the DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodRole {
-    /// It is an agent.
+    /// Runs an agent.
     Agent {
-        /// Of this pool.
+        /// The agent's pool.
         pool: String,
-        /// In this revision.
+        /// The agent's revision.
         revision: String,
     },
-    /// It pulls the images of a revision.
+    /// Prepulls the images of a revision.
     Images {
-        /// Which one.
+        /// The revision.
         revision: String,
     },
 }
 
-/// A pod of one of those DaemonSets.
+/// A pod of a kube-proxy or operator DaemonSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
-    /// The DaemonSet that made it.
+    /// The DaemonSet that controls it.
     pub daemon_set: Key,
-    /// Which of ours it is, by its labels.
+    /// Its role by its labels, if it has one.
     pub role: Option<PodRole>,
-    /// Where it runs.
+    /// The node it runs on.
     pub node: String,
     /// Whether all its containers are ready and it is not being deleted.
     pub ready: bool,
-    /// What keeps a container of it from running.
+    /// Why a container does not run.
     pub trouble: Option<String>,
 }

@@ -1,20 +1,23 @@
-//! What should be done next, and what is to be said about it: [`plan`](plan()) is a pure function of the cluster.
+//! Computes the next writes and the status to report: [`plan`](plan()) is a pure function of the
+//! cluster.
 //!
-//! | module | knows |
+//! | module | responsibility |
 //! |---|---|
-//! | [`cluster`] | the facts that decisions are made from, and nothing else of the objects they come from |
-//! | [`observe`] | how Kubernetes objects become facts |
-//! | [`record`] | what is written down on objects, so that nothing is lost with a status or a process |
-//! | [`ownership`] | who has declared a field, and who merely happens to own it |
-//! | [`own`] | the kinds of objects that the operator writes whole |
-//! | [`action`] | one kind of action for each kind of write, and the request that carries it out |
-//! | [`waits`] | how long something has lasted, by one clock |
-//! | [`plan`](mod@plan) | all order, all interlocks, all conflict rules |
-//! | [`simulate`] | what would come of it, on a cluster that does as it is told |
+//! | [`cluster`] | the facts that decisions are based on, reduced from the Kubernetes objects |
+//! | [`observe`] | converts Kubernetes objects into facts |
+//! | [`record`] | state kept in annotations, so that it survives a lost status or a restart |
+//! | [`ownership`] | tells a declared field from one that a manager merely owns |
+//! | [`own`] | the kinds of objects that the operator manages entirely |
+//! | [`action`] | one action per kind of write, and the API request that performs it |
+//! | [`waits`] | durations, measured by one clock |
+//! | [`plan`](mod@plan) | all ordering, interlocks and conflict rules |
+//! | [`simulate`] | the outcome of plans on an idealised cluster |
 //!
-//! The rule that everything here rests on: **the actions of one plan may be carried out in any order, and any of them may
-//! fail.** Order comes from planning again: an action is planned when the facts, and not an action before it, allow it. So a
-//! crash between any two writes resumes, and a lost event only delays.
+//! The invariant of this crate: **the actions of one plan may be executed in any order, and any of
+//! them may fail.** Ordering comes from re-planning: an action is planned only when the observed
+//! facts permit it, never because an earlier action of the same plan is assumed to have succeeded.
+//! The operator therefore resumes after a crash between any two writes, and a lost event only
+//! causes a delay.
 
 pub mod action;
 pub mod cluster;

@@ -1,5 +1,5 @@
-//! How Kubernetes objects become facts. What cannot be read counts as not there; the objects come from a real API
-//! server, which has checked them, except for annotations, which anybody can write.
+//! Converts Kubernetes objects into facts. Content that cannot be parsed is treated as absent. The
+//! API server has validated everything except annotations, which anyone can write.
 
 mod annotations;
 mod kube_proxy;
@@ -40,7 +40,7 @@ use crate::ownership::{last_applied, owners};
 #[cfg(test)]
 mod tests;
 
-/// The name of a namespaced object.
+/// Namespace and name of an object.
 pub fn key(metadata: &ObjectMeta) -> Key {
     Key::new(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
@@ -52,7 +52,7 @@ pub(crate) fn identity(metadata: &ObjectMeta) -> Identity {
     }
 }
 
-/// A Service.
+/// Converts a Service.
 pub fn service(object: &ServiceObject) -> Service {
     let metadata = &object.metadata;
     let spec = object.spec.clone().unwrap_or_default();
@@ -93,13 +93,13 @@ pub fn service(object: &ServiceObject) -> Service {
     }
 }
 
-/// The Service of an EndpointSlice, and how many ready endpoints it has on which node.
+/// The Service of an EndpointSlice, and its ready endpoints by node.
 pub fn endpoint_slice(object: &EndpointSlice) -> Option<(Key, BTreeMap<String, u32>)> {
     let service = object.metadata.labels.as_ref()?.get("kubernetes.io/service-name")?;
     let mut ready = BTreeMap::new();
     for endpoint in object.endpoints.iter().flatten() {
         let conditions = endpoint.conditions.as_ref();
-        // Unknown counts as ready, as it does for kube-proxy.
+        // Unknown counts as ready, as in kube-proxy.
         if conditions.and_then(|conditions| conditions.ready).unwrap_or(true)
             && let Some(node) = &endpoint.node_name
         {
@@ -109,7 +109,7 @@ pub fn endpoint_slice(object: &EndpointSlice) -> Option<(Key, BTreeMap<String, u
     Some((Key::new(object.metadata.namespace.clone()?, service.clone()), ready))
 }
 
-/// A node.
+/// Converts a node.
 pub fn node(object: &NodeObject) -> Node {
     let metadata = &object.metadata;
     let conditions = object.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -123,7 +123,7 @@ pub fn node(object: &NodeObject) -> Node {
         let owned = owners.iter().any(|owner| owner.is_us() && owner.labels.contains(key));
         labels.get(key).filter(|_| owned).cloned()
     };
-    // What is not the operator's could not be taken off again by it.
+    // The operator could not remove annotations that it does not own, so they are ignored.
     let own_annotation =
         |key: &str| owners.iter().any(|owner| owner.is_us() && owner.annotations.contains(key));
     let taints = object.spec.as_ref().and_then(|spec| spec.taints.as_ref()).into_iter().flatten();
@@ -146,11 +146,13 @@ pub fn node(object: &NodeObject) -> Node {
     }
 }
 
-/// What the agent of a node reports. Nodes that report the same share it through `known`.
+/// Converts the report of a node's agent. Equal acknowledgements share one allocation through
+/// `known`.
 pub fn report(object: &IngressSourceNode, known: &mut Vec<Arc<Acknowledgements>>) -> Report {
     let status = object.status.as_ref();
     let views = status.into_iter().flat_map(|status| &status.views);
-    // What the kernel has visibly not followed yet is not acknowledged; where it cannot be seen, the agent's word counts.
+    // Views that the kernel demonstrably has not applied yet do not count. If that is unknown, the
+    // agent's report is trusted.
     let acknowledged: Acknowledgements = views
         .filter(|view| view.relisted && view.programmed != Some(false))
         .map(|view| (view.uid.clone(), Acknowledged { generation: view.generation, view: view.view }))
@@ -173,7 +175,7 @@ pub fn report(object: &IngressSourceNode, known: &mut Vec<Arc<Acknowledgements>>
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// A DaemonSet, if it runs kube-proxy or is one that the operator made.
+/// Converts a DaemonSet that runs kube-proxy or that the operator created.
 pub fn daemon_set(object: &DaemonSetObject) -> Option<DaemonSet> {
     let metadata = &object.metadata;
     let pod = object.spec.template.spec.as_ref()?;
@@ -200,7 +202,7 @@ pub fn daemon_set(object: &DaemonSetObject) -> Option<DaemonSet> {
     })
 }
 
-/// Who wrote an object last, besides the operator and those who write its status.
+/// The field manager that last wrote an object, besides the operator and writers of subresources.
 fn last_writer(metadata: &ObjectMeta) -> Option<String> {
     let entries = metadata.managed_fields.iter().flatten();
     let others = entries.filter(|entry| {
@@ -209,7 +211,7 @@ fn last_writer(metadata: &ObjectMeta) -> Option<String> {
     others.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))?.manager.clone()
 }
 
-/// What a DaemonSet of ours, or a pod of it, is there for, by its labels.
+/// The role of one of our DaemonSets or of its pods, by the labels.
 pub fn role(metadata: &ObjectMeta) -> Option<PodRole> {
     let labels = metadata.labels.as_ref()?;
     let revision = labels.get(AGENT_REVISION_LABEL)?.clone();
@@ -221,7 +223,7 @@ pub fn role(metadata: &ObjectMeta) -> Option<PodRole> {
     }
 }
 
-/// The name of a DaemonSet with this role.
+/// The name of the DaemonSet with this role.
 fn name_of(role: &PodRole, metadata: &ObjectMeta) -> String {
     match role {
         PodRole::Agent { pool, revision } => format!("{AGENT_NAME}-{pool}-{revision}"),
@@ -232,7 +234,7 @@ fn name_of(role: &PodRole, metadata: &ObjectMeta) -> String {
     }
 }
 
-/// A pod of a DaemonSet.
+/// Converts a pod of a DaemonSet.
 pub fn pod(object: &PodObject) -> Option<Pod> {
     let owners = object.metadata.owner_references.iter().flatten();
     let owner =
@@ -254,12 +256,12 @@ pub fn pod(object: &PodObject) -> Option<Pod> {
     })
 }
 
-/// What keeps a container from running.
+/// Why a container does not run.
 fn trouble(container: &ContainerStatus) -> Option<String> {
     let state = container.state.as_ref()?;
     let last_words = |state: &ContainerState| state.terminated.as_ref().and_then(last_words);
     let (reason, message) = match (&state.waiting, &state.terminated) {
-        // The kubelet waits before it starts the container again, and says only that.
+        // The kubelet reports only the back-off; the cause is in the previous termination.
         (Some(waiting), _) if waiting.reason.as_deref() == Some("CrashLoopBackOff") => {
             let told = container.last_state.as_ref().and_then(last_words);
             (waiting.reason.clone()?, told.or_else(|| waiting.message.clone()))
@@ -277,14 +279,14 @@ fn trouble(container: &ContainerStatus) -> Option<String> {
     Some(annotations::shortened(format!("container {}: {reason}{message}", container.name)))
 }
 
-/// The last line that a container left, of a length that fits into a status.
+/// The last line of the termination message, truncated to fit into a status.
 fn last_words(ended: &ContainerStateTerminated) -> Option<String> {
     const LONGEST: usize = 600;
     let line = ended.message.as_deref()?.lines().rev().find(|line| !line.trim().is_empty())?;
     Some(line.trim().chars().take(LONGEST).collect())
 }
 
-/// Of a ConfigMap that configures kube-proxy, by file: where its kubeconfig is.
+/// The kubeconfig path in a ConfigMap that configures kube-proxy, by file.
 pub fn configuration(object: &ConfigMap) -> BTreeMap<String, String> {
     let kubeconfig = |text: &str| {
         let configuration: Value = serde_yaml::from_str(text).ok()?;
@@ -295,7 +297,7 @@ pub fn configuration(object: &ConfigMap) -> BTreeMap<String, String> {
     files.filter_map(|(file, text)| Some((file.clone(), kubeconfig(text)?))).collect()
 }
 
-/// An object that the operator writes whole.
+/// Converts an object that the operator manages entirely.
 pub fn written(object: &DynamicObject) -> Written {
     let metadata = &object.metadata;
     Written {
@@ -308,7 +310,7 @@ pub fn written(object: &DynamicObject) -> Written {
     }
 }
 
-/// The authorities by which the webhook can be trusted, in base64.
+/// The webhook's CA bundle in base64.
 pub fn bundle(object: &ValidatingWebhookConfiguration) -> Option<String> {
     let webhook = object.webhooks.as_ref()?.first()?;
     match serde_json::to_value(webhook.client_config.ca_bundle.as_ref()?).ok()? {
@@ -317,10 +319,10 @@ pub fn bundle(object: &ValidatingWebhookConfiguration) -> Option<String> {
     }
 }
 
-/// Istio puts it on every pod that it injects.
+/// The label that Istio sets on every injected pod.
 pub const INJECTED_LABEL: &str = "security.istio.io/tlsMode";
 
-/// A pod with a sidecar, unless it is on its way out.
+/// Converts a pod with a sidecar, unless it is terminating or finished.
 pub fn sidecar_pod(object: &PodObject) -> Option<SidecarPod> {
     let metadata = &object.metadata;
     let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -338,7 +340,7 @@ pub fn sidecar_pod(object: &PodObject) -> Option<SidecarPod> {
     })
 }
 
-/// What makes a pod anew. Of a ReplicaSet that a Deployment has made, the name tells the Deployment's.
+/// The workload that recreates a pod. The name of a Deployment is derived from its ReplicaSet's.
 fn owner(metadata: &ObjectMeta) -> (String, String) {
     let owners = metadata.owner_references.iter().flatten();
     let Some(owner) = owners.clone().find(|owner| owner.controller == Some(true)) else {

@@ -1,43 +1,43 @@
-//! The kinds of objects that the operator writes whole. A kind is added here: how it is called, where it is served and how it is found.
-//! The rim reads, applies and deletes them all in one way.
+//! The kinds of objects that the operator manages entirely: their names, API resources and lookup.
+//! To add a kind, add it here. The operator reads, applies and deletes them all by the same code.
 
 use isp_api::names::{AGENT_NAME, AGENT_POLICY, AGENT_ROLE, NODE_PROXIER_BINDING, POD_WEBHOOK_CONFIGURATION};
 use isp_api::sidecar::policy::API_VERSION;
 use kube::core::ApiResource;
 use serde_json::Value;
 
-/// A kind of object that is written whole.
+/// A kind of object that the operator manages entirely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OwnKind {
-    /// The configuration by which the webhook is asked about pods.
+    /// The webhook configuration for pods.
     PodWebhook,
-    /// A policy that decides on pods without the webhook.
+    /// A MutatingAdmissionPolicy for pods, which works without the webhook.
     PodPolicy,
-    /// Its binding.
+    /// The binding of a pod policy.
     PodPolicyBinding,
-    /// The agents' account.
+    /// The agents' ServiceAccount.
     Account,
-    /// The agents' own role.
+    /// The agents' ClusterRole.
     Role,
-    /// Binds a role to the agents' account.
+    /// A ClusterRoleBinding for the agents' ServiceAccount.
     RoleBinding,
-    /// The policy that lets an agent report for its own node alone.
+    /// The ValidatingAdmissionPolicy that restricts an agent to reporting for its own node.
     AgentPolicy,
-    /// Its binding.
+    /// The binding of the agents' policy.
     AgentPolicyBinding,
 }
 
 /// Which objects of a kind the operator reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Those of these names, in any namespace. A right can be limited to them.
+    /// Objects of these names, in any namespace. RBAC can be restricted to them.
     ByName(&'static [&'static str]),
-    /// Those whose names begin so, where the API server has the kind.
+    /// Objects with this name prefix, if the API server serves the kind.
     ByPrefix(&'static str),
 }
 
 impl Found {
-    /// Whether an object of this name is one of them.
+    /// Whether an object of this name is included.
     pub fn includes(self, name: &str) -> bool {
         match self {
             Self::ByName(names) => names.contains(&name),
@@ -46,14 +46,14 @@ impl Found {
     }
 }
 
-/// How the names of pod policies and of their bindings begin.
+/// The name prefix of pod policies and their bindings.
 pub(crate) const POD_POLICY_PREFIX: &str = "sourcepreserve.";
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
 impl OwnKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::PodWebhook,
         Self::PodPolicy,
@@ -65,12 +65,12 @@ impl OwnKind {
         Self::AgentPolicyBinding,
     ];
 
-    /// The kind, as the API server has it.
+    /// The Kubernetes kind.
     pub fn kind(self) -> &'static str {
         self.api().1
     }
 
-    /// Its version, its kind and its plural.
+    /// API version, kind and plural.
     fn api(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::PodWebhook => (ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -88,7 +88,7 @@ impl OwnKind {
         }
     }
 
-    /// Where it is served.
+    /// Its API resource.
     pub fn resource(self) -> ApiResource {
         let (api_version, kind, plural) = self.api();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -101,12 +101,12 @@ impl OwnKind {
         }
     }
 
-    /// The plural of its name.
+    /// Its plural, as used in API paths.
     pub fn plural(self) -> &'static str {
         self.api().2
     }
 
-    /// Which objects of it are read.
+    /// Which objects of this kind the operator reads.
     pub fn found(self) -> Found {
         match self {
             Self::PodPolicy | Self::PodPolicyBinding => Found::ByPrefix(POD_POLICY_PREFIX),
@@ -118,7 +118,7 @@ impl OwnKind {
         }
     }
 
-    /// The name of the action that applies one.
+    /// The name of the action that applies an object.
     pub fn applying(self) -> &'static str {
         match self {
             Self::PodWebhook => "apply-pod-webhook",
@@ -131,7 +131,7 @@ impl OwnKind {
         }
     }
 
-    /// The name of the action that deletes one.
+    /// The name of the action that deletes an object.
     pub fn deleting(self) -> &'static str {
         match self {
             Self::PodWebhook => "delete-pod-webhook",
@@ -145,7 +145,7 @@ impl OwnKind {
     }
 }
 
-/// The content of an object: everything but its name and its status.
+/// The content of an object: everything except apiVersion, kind, metadata and status.
 pub fn content(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         for name in ["apiVersion", "kind", "metadata", "status"] {

@@ -1,7 +1,8 @@
-//! Who has declared a field, and who merely happens to own it.
+//! Tells declared fields from fields that a manager merely owns.
 //!
-//! A manager that wrote an object with an update owns every default that the API server filled in. That is no
-//! declaration. A server-side apply is, and so is what `kubectl apply` was given, which it keeps in an annotation.
+//! A manager that writes an object with an update owns every default that the API server filled in.
+//! That is not a declaration. Fields set by server-side apply are declared, and so are the fields
+//! in the last-applied annotation of `kubectl apply`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,29 +13,30 @@ use serde_json::Value;
 
 use crate::cluster::Service;
 
-/// One manager, and which of the fields that matter here it owns.
+/// A field manager and the relevant fields that it owns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     /// The manager's name.
     pub manager: String,
     /// Whether it owns them by server-side apply.
     pub applies: bool,
-    /// Whether it owns `spec.externalTrafficPolicy`, or the required node affinity of a DaemonSet's pods.
+    /// Whether it owns the field in question: `spec.externalTrafficPolicy`, or the required node
+    /// affinity of a DaemonSet's pods.
     pub field: bool,
     /// The keys of the labels that it owns.
     pub labels: BTreeSet<String>,
-    /// The keys of the annotations that it owns, of the operator itself.
+    /// The keys of the annotations that it owns. Filled in for the operator only.
     pub annotations: BTreeSet<String>,
 }
 
 impl Owner {
-    /// Whether it is the operator itself.
+    /// Whether it is the operator's field manager.
     pub fn is_us(&self) -> bool {
         self.applies && self.manager == OPERATOR_FIELD_MANAGER
     }
 }
 
-/// The owners of the field at `path` and of labels, from what the API server keeps about them.
+/// The managers of the field at `path` and of labels, read from managedFields.
 pub fn owners(managed: Option<&Vec<ManagedFieldsEntry>>, path: &[&str]) -> Vec<Owner> {
     let entry = |entry: &ManagedFieldsEntry| {
         let fields = &entry.fields_v1.as_ref()?.0;
@@ -57,20 +59,20 @@ pub fn owners(managed: Option<&Vec<ManagedFieldsEntry>>, path: &[&str]) -> Vec<O
     managed.into_iter().flatten().filter_map(entry).collect()
 }
 
-/// Somebody who has declared another value for a field that must change.
+/// A conflicting declaration of a field that must change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
-    /// The manager.
+    /// The field manager.
     pub manager: String,
     /// The field.
     pub field: String,
-    /// The value that it wants.
+    /// The declared value.
     pub value: String,
 }
 
 const KUBECTL_APPLY: &str = "kubectl apply";
 
-/// Who has declared another policy than Local.
+/// The declaration of a policy other than Local, if any.
 pub fn policy_declared(service: &Service) -> Option<Declared> {
     let declared = |manager: String, value: &str| Declared {
         manager,
@@ -86,7 +88,7 @@ pub fn policy_declared(service: &Service) -> Option<Declared> {
     Some(declared(KUBECTL_APPLY.to_owned(), applied))
 }
 
-/// Who has declared another value for the label.
+/// The declaration of another value for the label, if any.
 pub fn label_declared(service: &Service, key: &str, value: &str) -> Option<Declared> {
     let declared = |manager: String, value: &str| Declared {
         manager,
@@ -96,19 +98,20 @@ pub fn label_declared(service: &Service, key: &str, value: &str) -> Option<Decla
     if let Some(present) = service.labels.get(key).filter(|present| *present != value)
         && let Some(owner) = foreign(&service.owners).find(|owner| owner.labels.contains(key))
     {
-        // Nobody gets a label by default: whoever owns one has asked for it.
+        // Labels have no defaults, so every owner has set its label deliberately.
         return Some(declared(owner.manager.clone(), present));
     }
     let applied = service.last_applied.labels.get(key).filter(|applied| *applied != value)?;
     Some(declared(KUBECTL_APPLY.to_owned(), applied))
 }
 
-/// Who owns the field without having declared it, and can be given it back by a plain update.
+/// The manager that owns the field by update, without having declared it. It can get the field back
+/// by an update.
 pub fn undeclared_owner(owners: &[Owner]) -> Option<String> {
     foreign(owners).find(|owner| !owner.applies && owner.field).map(|owner| owner.manager.clone())
 }
 
-/// Who owns the field now, besides the operator.
+/// All field managers except the operator.
 pub fn foreign(owners: &[Owner]) -> impl Iterator<Item = &Owner> {
     owners.iter().filter(|owner| !owner.is_us())
 }
@@ -118,11 +121,12 @@ pub fn ours(owners: &[Owner]) -> bool {
     owners.iter().any(|owner| owner.is_us() && owner.field)
 }
 
-/// The manager to which the API server gives every field of an object without managedFields when somebody applies to it.
+/// The manager that the API server assigns all fields to on the first apply to an object without
+/// managedFields.
 pub(crate) const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Whether the fields of ours cannot be given up by no longer applying them: managedFields do not tell of us, or were emptied and tell of
-/// us and of everybody before.
+/// Whether our fields cannot be released by no longer applying them: managedFields do not list the
+/// operator, or were emptied and also list the fields under [`BEFORE_FIRST_APPLY`].
 pub(crate) fn is_lost(owners: &[Owner]) -> bool {
     let mine = owners.iter().find(|owner| owner.is_us());
     let blurred = |mine: &Owner| {
@@ -133,7 +137,7 @@ pub(crate) fn is_lost(owners: &[Owner]) -> bool {
     mine.is_none_or(blurred)
 }
 
-/// What a declaration would be in the annotation of `kubectl apply`, at a path.
+/// The parsed last-applied annotation of `kubectl apply`.
 pub(crate) fn last_applied(annotations: Option<&BTreeMap<String, String>>) -> Option<Value> {
     let text = annotations?.get("kubectl.kubernetes.io/last-applied-configuration")?;
     serde_json::from_str(text).ok()

@@ -1,24 +1,25 @@
-//! On which nodes a DaemonSet's pods run: its node selector, its required node affinity and its tolerations, as the scheduler and the
-//! DaemonSet controller read them.
+//! On which nodes a DaemonSet's pods run: node selector, required node affinity and tolerations,
+//! evaluated as by the scheduler and the DaemonSet controller.
 
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Toleration};
 
 use crate::cluster::{Node, Taint};
 
-/// Taints with this prefix tell of a node's condition. The DaemonSet controller lets its pods tolerate them.
+/// Prefix of taints for node conditions, which the DaemonSet controller makes its pods tolerate.
 const CONDITIONS: &str = "node.kubernetes.io/";
-/// What virtual kubelets are known by: nobody runs a kube-proxy there, though its DaemonSet may tolerate every taint.
+/// Identify virtual kubelets. kube-proxy cannot run there even if its DaemonSet tolerates every
+/// taint.
 const VIRTUAL_TAINT: &str = "virtual-kubelet.io/provider";
 const VIRTUAL_LABEL: (&str, &str) = ("type", "virtual-kubelet");
 
-/// Whether the node is one that only looks like one to the API.
+/// Whether the node is a virtual kubelet.
 pub(crate) fn is_virtual(node: &Node) -> bool {
     let (key, value) = VIRTUAL_LABEL;
     node.labels.get(key).is_some_and(|found| found == value)
         || node.taints.iter().any(|taint| taint.key == VIRTUAL_TAINT)
 }
 
-/// Whether a pod may be started on a node with these taints.
+/// Whether the pod tolerates the node's taints.
 pub(crate) fn tolerates(pod: &PodSpec, node: &Node) -> bool {
     let matters = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !taint.key.starts_with(CONDITIONS);
     let mut taints = node.taints.iter().filter(matters);
@@ -34,7 +35,7 @@ fn covers(toleration: &Toleration, taint: &Taint) -> bool {
     effect && key && value
 }
 
-/// Whether a node is admitted by selector and affinity.
+/// Whether node selector and required node affinity match the node.
 pub(crate) fn admits(pod: &PodSpec, name: &str, node: &Node) -> bool {
     let selected = pod.node_selector.iter().flatten().all(|(key, value)| node.labels.get(key) == Some(value));
     let affinity = pod.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
@@ -45,7 +46,7 @@ pub(crate) fn admits(pod: &PodSpec, name: &str, node: &Node) -> bool {
             .is_none_or(|required| required.node_selector_terms.iter().any(|term| holds(term, name, node)))
 }
 
-/// A term without any requirement matches no node at all.
+/// A term without requirements matches no node.
 fn holds(term: &NodeSelectorTerm, name: &str, node: &Node) -> bool {
     let labels = term.match_expressions.iter().flatten();
     let fields = term.match_fields.iter().flatten();

@@ -1,28 +1,31 @@
-//! All order, all interlocks, all conflict rules.
+//! All ordering, interlocks and conflict rules.
 //!
 //! | file | decides |
 //! |---|---|
-//! | `snapshot` | which object has a say in what: the Services it may change, the nodes that are elsewhere for it |
-//! | `ingress` | which nodes show an object's Services in full, so that the last way in is never closed |
-//! | `checks` | step 1: what keeps an object from being begun |
-//! | `kube_proxy` | which DaemonSet is the cluster's kube-proxy, and what keeps it off nodes with an agent |
-//! | `accounts` | the agents' account and its rights |
+//! | `snapshot` | which Services each object may change, and which nodes are non-ingress nodes for it |
+//! | `ingress` | which nodes show an object's Services in full, so that the last serving node is never cut off |
+//! | `checks` | step 1: preconditions for starting on an object |
+//! | `kube_proxy` | which DaemonSet is the cluster's kube-proxy, and the node affinity that keeps it off nodes with an agent |
+//! | `accounts` | the agents' ServiceAccount and its RBAC |
 //! | `pools` | the agents' DaemonSets |
-//! | `rollout` | step 2: which node goes over to the agent, or back, and when |
-//! | `services` | steps 3 to 5 and the way back: the label and the policy of each Service |
-//! | `sidecars` | what sets Istio's interception mode on new pods, and how those that exist stand |
-//! | `status` | what is said about all of it |
+//! | `rollout` | step 2: which nodes are handed over to the agent, or back, and when |
+//! | `services` | steps 3 to 5 and their reversal: the label and the policy of each Service |
+//! | `sidecars` | the admission objects that set Istio's interception mode on new pods, and the count of existing pods |
+//! | `status` | status, conditions and Events |
 //!
-//! The interlocks, each in one place
-//! - nothing is changed for an object that is not held by its finalizer: `Object::may_begin`, `Object::held`
-//! - no DaemonSet of agents is made before their account and its rights are there, and those go after the last agent: `accounts`, `Pools::plan`
-//! - no node goes over before kube-proxy is kept off nodes with an agent, the DaemonSet of the revision is there, and the revision's images are
-//!   on the node: `rollout`
-//! - no node that is the last to serve a Service is handed over, and none hides it: `ingress`
-//! - no Service gets the label, and none the policy, before every non-ingress node has acknowledged the object's generation; none
-//!   without a ready endpoint on an ingress node: `services::advance`
-//! - no agent is taken away while a Service of an object that needs it is still changed: `Snapshot::needs_agent`
-//! - the finalizer goes last: `finish`
+//! Each interlock is implemented in one place:
+//! - Nothing is changed for an object without our finalizer: `Object::may_begin`, `Object::held`.
+//! - No agent DaemonSet is created before the ServiceAccount and its RBAC exist, and those are
+//!   deleted after the last agent: `accounts`, `Pools::plan`.
+//! - No node is handed over before kube-proxy's node affinity excludes nodes with an agent, the
+//!   DaemonSet of the revision exists, and the revision's images are on the node: `rollout`.
+//! - The last node that serves a Service keeps showing it in full: `ingress`.
+//! - No Service gets the label or the policy before every non-ingress node has acknowledged the
+//!   object's generation, or without a ready endpoint on an ingress node:
+//!   `services::Wanted::advance`.
+//! - No agent is removed while a Service of an object that needs it is still changed:
+//!   `Snapshot::needs_agent`.
+//! - The finalizer is removed last: `finalizers`.
 
 mod accounts;
 mod checks;
@@ -49,29 +52,30 @@ pub use self::sidecars::remedy;
 #[cfg(test)]
 mod tests;
 
-/// What the operator was told when it was started.
+/// The operator's startup configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The image of the agents. Not looked at when everything is put back.
+    /// The agents' image. Unused during cleanup.
     pub agent_image: String,
-    /// The Secrets by which it is pulled, in kube-proxy's namespace.
+    /// Its image pull secrets, in kube-proxy's namespace.
     pub agent_pull_secrets: Vec<String>,
-    /// The namespace of the operator and of the webhook.
+    /// The namespace of the operator and the webhook.
     pub namespace: String,
-    /// Whether everything is to be put back, as if every object were being deleted with `deletionPolicy: Restore`.
+    /// Whether to restore everything, as if every object were being deleted with `deletionPolicy:
+    /// Restore`.
     pub cleanup: bool,
 }
 
-/// What is to be done now, and what is to be said.
+/// The result of one planning round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// In any order; any may fail.
+    /// May be executed in any order; any of them may fail.
     pub actions: Vec<Action>,
-    /// What happened, for Events.
+    /// Notices to publish as Events.
     pub notices: Vec<Notice>,
-    /// When to look again even if nothing has changed.
+    /// When to plan again even if nothing has changed.
     pub wake: Option<Timestamp>,
-    /// What is waited for, for the next plan.
+    /// The pending waits, to pass to the next plan.
     pub waits: Waits,
 }
 
@@ -81,20 +85,20 @@ impl Plan {
     }
 }
 
-/// Something that happened.
+/// An Event to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// To whom.
+    /// The object that the Event refers to.
     pub about: About,
-    /// Whether somebody should look at it.
+    /// Whether the Event is of type Warning.
     pub warning: bool,
-    /// In a word.
+    /// The Event's reason.
     pub reason: String,
-    /// In a sentence.
+    /// The Event's message.
     pub message: String,
 }
 
-/// What a notice is about.
+/// The object that a notice refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum About {
     /// An IngressSourcePreserve.
@@ -106,14 +110,14 @@ pub enum About {
     },
     /// A Service.
     Service {
-        /// Its name.
+        /// Its namespace and name.
         key: Key,
         /// Its UID.
         uid: String,
     },
 }
 
-/// What is to be done next, and what is to be said.
+/// Computes the next actions, notices and statuses.
 pub fn plan(cluster: &Cluster, settings: &Settings, waits: &Waits, now: Timestamp) -> Plan {
     let snapshot = Snapshot::new(cluster, settings, waits, now);
     let mut plan = Plan::default();
@@ -129,7 +133,8 @@ pub fn plan(cluster: &Cluster, settings: &Settings, waits: &Waits, now: Timestam
     plan
 }
 
-/// Holds objects before anything is changed for them, and lets them go when nothing of it is left.
+/// Adds the finalizer before anything is changed for an object, and removes it when nothing is left
+/// to restore or mark as retained.
 fn finalizers(snapshot: &Snapshot<'_>, pools: &Pools<'_>, rollout: &Rollout<'_>, plan: &mut Plan) {
     for object in &snapshot.objects {
         let held = match object.deletion {

@@ -1,19 +1,22 @@
-//! A cluster that does what is planned: an idealised API server, DaemonSet controller and agents. It answers what would
-//! come of a plan, for the tests of [`plan`](mod@crate::plan) and for `kubectl isp plan`. Pure: its clock is a field.
+//! An idealised API server, DaemonSet controller and agents that execute plans. Predicts the
+//! outcome of a plan, for the tests of [`plan`](mod@crate::plan) and for `kubectl isp plan`. Pure:
+//! its clock is a field.
 //!
-//! | file | does what |
+//! | file | simulates |
 //! |---|---|
-//! | `writes` | the API server does with the operator's writes, as far as the facts show |
-//! | `controllers` | the DaemonSet controller, the kubelets and the agents do, all of it at once |
+//! | `writes` | the API server's handling of the operator's writes, as far as the facts show it |
+//! | `controllers` | DaemonSet controller, kubelets and agents, without delay |
 //!
-//! What it leaves out
-//! - Time: a write, a pod and an acknowledgement take none. Only what the plan itself waits for passes the time.
-//! - Failure, unless it is told of: images are there, pods become ready on ready nodes, agents acknowledge what there is, and no
-//!   write is refused except for having been decided on another state of its object.
-//! - Everybody else: nobody puts anything back, pods of applications stay where they are, no node comes or goes.
-//! - Resources: a DaemonSet's pods run wherever its node selector, its required node affinity and its tolerations admit them.
-//! - Pods of a former template: a changed DaemonSet has replaced them at once.
-//! - What the kernel holds: rules that another kube-proxy has left are not there.
+//! Not simulated:
+//! - Time: writes, pod starts and acknowledgements take none. Time advances by a second per round,
+//!   and to the wake-up time when only waits are left.
+//! - Failures, unless configured: images are available, pods become ready on ready nodes, agents
+//!   acknowledge, and writes are rejected only by their precondition.
+//! - Other actors: nothing is reverted, application pods do not move, and nodes do not come or go.
+//! - Resources: a DaemonSet's pods run wherever its node selector, required node affinity and
+//!   tolerations permit.
+//! - DaemonSet rollouts: a changed template replaces all pods at once.
+//! - Kernel state: rules that another kube-proxy left behind do not exist.
 
 mod controllers;
 mod writes;
@@ -35,42 +38,42 @@ pub(crate) use self::writes::{set_terms, write_policy};
 #[cfg(test)]
 mod tests;
 
-/// See the module. It has no order of its own: [`carry_out`](Self::carry_out) and [`controllers`](Self::controllers) act
-/// when they are called, [`settle`](Self::settle) calls them in turn.
+/// A simulated cluster. [`carry_out`](Self::carry_out) and [`controllers`](Self::controllers) act
+/// only when called; [`settle`](Self::settle) calls them in turn.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// The cluster as it is.
+    /// The current state of the cluster.
     pub cluster: Cluster,
-    /// What the operator was told.
+    /// The operator's startup configuration.
     pub settings: Settings,
-    /// The present.
+    /// The current time.
     pub now: Timestamp,
-    /// Nodes on which no agent starts, and why.
+    /// Nodes on which no agent starts, with the reason.
     pub broken: BTreeMap<String, String>,
-    /// Nodes on which the agents' images cannot be pulled, and why.
+    /// Nodes on which the agents' images cannot be pulled, with the reason.
     pub unpullable: BTreeMap<String, String>,
-    /// Nodes on which the cluster's kube-proxy does not end.
+    /// Nodes on which the cluster's kube-proxy does not terminate.
     pub lingering: BTreeSet<String>,
-    /// What the last plan waited for.
+    /// The waits of the last plan.
     pub(crate) waits: RefCell<Waits>,
-    /// What versions and UIDs are counted by.
+    /// Source of resource versions and UIDs.
     pub(crate) counter: u64,
 }
 
-/// Planning did not come to rest.
+/// Planning did not converge.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not settled after {rounds} rounds; left: {}", left.join(", "))]
 pub struct Unsettled {
-    /// How often was planned.
+    /// The number of planning rounds.
     pub rounds: usize,
-    /// What would be done next.
+    /// The actions that are still planned.
     pub left: Vec<String>,
 }
 
 impl Simulation {
-    /// A cluster as it is now.
+    /// Starts from the given state.
     pub fn new(cluster: Cluster, settings: Settings, now: Timestamp) -> Self {
-        // No version that the real API server has given is given again.
+        // Larger than the resource versions of the real API server, to avoid reusing one.
         let counter = now.as_microsecond().unsigned_abs();
         Self {
             cluster,
@@ -84,7 +87,7 @@ impl Simulation {
         }
     }
 
-    /// What is to be done now.
+    /// Plans one round.
     pub fn plan(&self) -> Plan {
         let before = self.waits.take();
         let plan = plan(&self.cluster, &self.settings, &before, self.now);
@@ -92,8 +95,9 @@ impl Simulation {
         plan
     }
 
-    /// Plans and carries out, with the controllers in between, until nothing is left to do or to wait for. `each` is told of every
-    /// action before it is carried out, and by how many plans came before its own.
+    /// Plans and executes, running the controllers in between, until there is nothing left to do or
+    /// wait for. `each` is called before every action is executed, with the number of preceding
+    /// rounds.
     pub fn settle(&mut self, mut each: impl FnMut(&Self, usize, &Action)) -> Result<(), Unsettled> {
         let Cluster { nodes, services, objects, .. } = &self.cluster;
         let rounds = 60 + 12 * (nodes.len() + services.len() + objects.len());
@@ -115,18 +119,18 @@ impl Simulation {
         Err(Unsettled { rounds, left })
     }
 
-    /// Lets time pass, to the end of all times at most.
+    /// Advances the clock.
     pub fn pass(&mut self, time: SignedDuration) {
         self.now = self.now.saturating_add(time).unwrap_or(Timestamp::MAX);
     }
 
-    /// An identity that nothing else has.
+    /// A unique identity.
     pub(crate) fn identity(&mut self) -> Identity {
         let version = self.version();
         Identity { uid: format!("uid-{version}"), version }
     }
 
-    /// A version that is newer than all before.
+    /// A resource version newer than all previous ones.
     pub(crate) fn version(&mut self) -> String {
         self.counter += 1;
         self.counter.to_string()

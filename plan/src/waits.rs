@@ -1,5 +1,5 @@
-//! How long something has lasted, by the clock of the process that looks. Times that others have written are not compared with it: their
-//! clocks may differ, and anybody can write an annotation. An operator that has just taken over waits anew.
+//! Durations, measured by the local clock. Timestamps written by others are not used: their clocks
+//! may differ, and anyone can write an annotation. A new leader starts all waits again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,22 +8,22 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::Key;
 
-/// Something that is waited for.
+/// A condition whose duration is measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wait {
-    /// A node is going over to a revision of the agent.
+    /// A node is being handed over to a revision of the agent.
     Over {
         /// The node.
         node: String,
         /// The revision.
         revision: String,
     },
-    /// A node is going back to the cluster's kube-proxy.
+    /// A node is being handed back to the cluster's kube-proxy.
     Back {
         /// The node.
         node: String,
     },
-    /// A node was sent back. One that keeps putting the label on itself goes after the others.
+    /// A node was sent back. Nodes that keep restoring the label are sent back after the others.
     SentBack {
         /// The node.
         node: String,
@@ -32,7 +32,7 @@ pub enum Wait {
     Images {
         /// The node.
         node: String,
-        /// Of this revision.
+        /// The revision.
         revision: String,
     },
     /// The agent of a node is not ready.
@@ -49,20 +49,20 @@ pub enum Wait {
         /// Whether it has one.
         some: bool,
     },
-    /// kube-proxy stays off nodes with an agent.
+    /// kube-proxy's node affinity excludes nodes with an agent.
     KeptOff {
         /// Its DaemonSet.
         daemon_set: Key,
     },
-    /// Services have to be put back whose objects are gone. One wait for all of them, or who keeps making new ones would never be waited
-    /// for long enough.
+    /// Services whose object no longer exists have to be restored. A single wait for all of them:
+    /// otherwise a stream of new ones would extend the wait forever.
     Orphans,
 }
 
-/// Since when each is waited for. What a plan does not ask about any more is forgotten.
+/// The start of each wait. Waits that a plan does not ask about are dropped.
 pub type Waits = BTreeMap<Wait, Timestamp>;
 
-/// The waits of one plan.
+/// The waits during one plan.
 pub(crate) struct Clock<'a> {
     before: &'a Waits,
     asked: RefCell<Waits>,
@@ -74,26 +74,27 @@ impl<'a> Clock<'a> {
         Self { before, asked: RefCell::default(), now }
     }
 
-    /// When a wait that may take that many seconds is over.
+    /// When a wait of that many seconds ends. Starts the wait if it is new.
     pub(crate) fn end(&self, wait: Wait, seconds: u32) -> Timestamp {
-        // A clock that was set back begins anew; and no sum can leave the range, because both are real times.
+        // If the clock was set back, the wait restarts. The sum cannot overflow for real
+        // timestamps.
         let since = self.before.get(&wait).copied().filter(|since| *since <= self.now).unwrap_or(self.now);
         self.asked.borrow_mut().insert(wait, since);
         since.saturating_add(SignedDuration::from_secs(i64::from(seconds))).unwrap_or(Timestamp::MAX)
     }
 
-    /// Whether it was asked about before.
+    /// Whether the previous plan asked about it.
     pub(crate) fn is_known(&self, wait: &Wait) -> bool {
         self.before.contains_key(wait)
     }
 
-    /// Whether something that was asked about before had lasted that many seconds.
+    /// Whether a wait known from the previous plan has lasted that many seconds.
     pub(crate) fn has_lasted(&self, wait: &Wait, seconds: u32) -> bool {
         let lasted = self.before.get(wait).map(|since| self.now.duration_since(*since));
         lasted.is_some_and(|lasted| lasted >= SignedDuration::from_secs(i64::from(seconds)))
     }
 
-    /// What was asked about.
+    /// The waits that this plan asked about.
     pub(crate) fn into_waits(self) -> Waits {
         self.asked.into_inner()
     }

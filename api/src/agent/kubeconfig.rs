@@ -1,28 +1,29 @@
-//! How kube-proxy comes to read the agent's kubeconfig at the path of its own.
+//! Makes kube-proxy read the agent's kubeconfig at the path of its own.
 //!
-//! | its own kubeconfig is | then kube-proxy gets |
+//! | original kubeconfig | kube-proxy gets |
 //! |---|---|
-//! | in a volume of links (ConfigMap, Secret, projected), mounted as its directory | the agent's volume as that directory, with its other files copied |
-//! | a file of another volume (hostPath, emptyDir), mounted anywhere above it | one file of the agent's volume on top of it; the rest stays |
-//! | mounted by itself (`subPath`, a hostPath of a file) | one file of the agent's volume in its place |
+//! | in a volume of symlinks (ConfigMap, Secret, projected), mounted as its directory | the agent's volume as that directory, with the other files copied |
+//! | a file of another volume (hostPath, emptyDir), mounted at any parent directory | one file of the agent's volume mounted over it; the rest is unchanged |
+//! | mounted as a single file (`subPath`, a hostPath of a file) | one file of the agent's volume instead |
 //!
-//! A mount on top of a link would end up in the volume itself, and be lost when the kubelet turns the links over.
+//! A mount over a symlink would follow it into the volume, and be lost when the kubelet swaps the
+//! symlinks.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, VolumeMount};
 
 use super::NoAgent;
 use super::mounts::{components, holding};
 
-/// What the mounts of kube-proxy's container become.
+/// The replaced mounts of kube-proxy's container.
 pub(super) struct Replacement {
     pub(super) mounts: Vec<VolumeMount>,
-    /// The mount by which the agent reads the original.
+    /// The mount through which the agent reads the original kubeconfig.
     pub(super) original: VolumeMount,
-    /// Whether kube-proxy sees the other files of the directory only if the agent copies them.
+    /// Whether the whole directory is replaced, so that the agent must copy the other files.
     pub(super) whole_directory: bool,
 }
 
-/// Puts a file of the volume `shared` where the kubeconfig at `path` was.
+/// Mounts a file of the volume `shared` over the kubeconfig at `path`.
 pub(super) fn replace(
     pod: &PodSpec,
     container: &Container,
@@ -76,7 +77,7 @@ pub(super) fn replace(
     Ok(Replacement { mounts, original: for_agent(original), whole_directory: false })
 }
 
-/// The agent only reads, and is not privileged, so it may not propagate mounts.
+/// The agent only reads, and unprivileged containers may not propagate mounts.
 fn for_agent(original: VolumeMount) -> VolumeMount {
     VolumeMount { read_only: Some(true), mount_propagation: None, ..original }
 }

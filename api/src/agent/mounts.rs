@@ -1,32 +1,33 @@
-//! Which mount of a container holds a path, and what that is in the volume. Paths are compared as text, component by component, as the
-//! kernel would take them: `//`, `.` and a slash at the end mean nothing. No file is looked at.
+//! Finds the mount of a container that contains a path, and the path within the volume. Paths are
+//! compared as text by component; as in the kernel, `//`, `.` and a trailing slash are ignored. No
+//! file is accessed.
 
 use k8s_openapi::api::core::v1::{Container, KeyToPath, PodSpec, Volume, VolumeMount};
 
 #[cfg(test)]
 mod tests;
 
-/// A path of a container, and the mount that it lies in.
+/// A path in a container and the mount that contains it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mounted<'a> {
-    /// Its place among the container's mounts.
+    /// The index of the mount in the container's list.
     pub(super) place: usize,
-    /// The innermost mount above the path.
+    /// The innermost mount that contains the path.
     pub mount: &'a VolumeMount,
-    /// What is mounted.
+    /// The mounted volume.
     pub volume: &'a Volume,
-    /// The path below the mount; empty when it is the mount itself.
+    /// The path below the mount point; empty if it is the mount point itself.
     pub(super) below: Vec<&'a str>,
 }
 
-/// The components of an absolute path; none for one that is relative or goes up.
+/// The components of an absolute path. None if it is relative or contains `..`.
 pub(super) fn components(path: &str) -> Option<Vec<&str>> {
     let parts: Vec<&str> =
         path.strip_prefix('/')?.split('/').filter(|part| !["", "."].contains(part)).collect();
     (!parts.contains(&"..")).then_some(parts)
 }
 
-/// Where a container finds a path; none when no volume holds it.
+/// Finds the mount for a path. None if no volume contains it.
 pub fn holding<'a>(pod: &'a PodSpec, container: &'a Container, path: &'a str) -> Option<Mounted<'a>> {
     let path = components(path)?;
     let mounts = container.volume_mounts.iter().flatten().enumerate();
@@ -40,7 +41,7 @@ pub fn holding<'a>(pod: &'a PodSpec, container: &'a Container, path: &'a str) ->
 }
 
 impl<'a> Mounted<'a> {
-    /// The ConfigMap that the file is from, and the key there.
+    /// The ConfigMap that the file comes from, and its key.
     pub fn config_map(&self) -> Option<(&'a str, &'a str)> {
         let file = self.in_volume()?;
         if let Some(map) = &self.volume.config_map {
@@ -50,12 +51,12 @@ impl<'a> Mounted<'a> {
         let mut maps = sources.filter_map(|source| source.config_map.as_ref());
         let named =
             maps.clone().find(|map| map.items.is_some() && key(map.items.as_deref(), &file).is_some());
-        // Of several without a list the last one has its way, as it has with the kubelet.
+        // Of several sources without `items` the last wins, as in the kubelet.
         let map = named.or_else(|| maps.rfind(|map| map.items.is_none()))?;
         Some((&map.name, key(map.items.as_deref(), &file)?))
     }
 
-    /// The path from the volume's root; none when only the kubelet can tell it.
+    /// The path from the volume's root. None with `subPathExpr`, which only the kubelet can expand.
     fn in_volume(&self) -> Option<Vec<&'a str>> {
         if self.mount.sub_path_expr.is_some() {
             return None;
@@ -65,15 +66,15 @@ impl<'a> Mounted<'a> {
         Some(part.chain(self.below.iter().copied()).collect())
     }
 
-    /// Whether the files are links, which the kubelet turns over when the content changes. A part of such a volume is mounted as it
-    /// was at the start.
+    /// Whether the files are symlinks, which the kubelet swaps on updates. With `subPath` the file
+    /// is bind-mounted as it was at startup.
     pub(super) fn has_links(&self) -> bool {
         let Volume { config_map, secret, projected, downward_api, .. } = self.volume;
         let whole = self.mount.sub_path.is_none() && self.mount.sub_path_expr.is_none();
         whole && (config_map.is_some() || secret.is_some() || projected.is_some() || downward_api.is_some())
     }
 
-    /// The kind of volume, as the API calls it.
+    /// The volume type, as named in the API.
     pub fn kind(&self) -> &'static str {
         let Volume { config_map, secret, projected, host_path, empty_dir, .. } = self.volume;
         let kinds = [
@@ -87,7 +88,7 @@ impl<'a> Mounted<'a> {
     }
 }
 
-/// The key that is written to this path of a volume. Without a list each key is a file.
+/// The key that is written to this path of a volume. Without `items` each key is a file.
 fn key<'a>(items: Option<&'a [KeyToPath]>, file: &[&'a str]) -> Option<&'a str> {
     match items {
         None => match file {

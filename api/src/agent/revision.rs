@@ -1,6 +1,6 @@
-//! The revisions of a pool's agents. Each has a DaemonSet of its own, whose template never changes: a node goes from one revision to the
-//! next by its label, in the pool's waves, and can go back. A second DaemonSet pulls the images of a revision ahead, on the nodes that
-//! are about to go over to it.
+//! The revisions of a pool's agents. Each revision has its own DaemonSet, whose template never
+//! changes: a node moves between revisions by its label, in the pool's waves, and can be rolled
+//! back. A second DaemonSet prepulls the images of a revision on the nodes to be handed over to it.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy};
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec};
@@ -12,10 +12,11 @@ use crate::names::{AGENT_IMAGES_LABEL, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, I
 #[cfg(test)]
 mod tests;
 
-/// The environment variable by which an agent knows its revision.
+/// The environment variable that tells an agent its revision.
 const REVISION_VARIABLE: &str = "AGENT_REVISION";
 
-/// The DaemonSet of one revision of a pool: its pods run on the nodes that carry both labels. Nobody but the operator replaces them.
+/// The DaemonSet of one revision of a pool: its pods run on nodes with both labels. With
+/// `OnDelete`, the DaemonSet controller does not replace them on its own.
 pub fn of_revision(mut agents: DaemonSet, revision: &str) -> DaemonSet {
     let name = agents.metadata.name.take().unwrap_or_default();
     agents.metadata.name = Some(format!("{name}-{revision}"));
@@ -43,9 +44,10 @@ fn label(labels: &mut std::collections::BTreeMap<String, String>, revision: &str
     labels.insert(AGENT_REVISION_LABEL.to_owned(), revision.to_owned());
 }
 
-/// The DaemonSet that pulls the images of a revision: a pod of it is ready where the agent's image and kube-proxy's are there. It runs
-/// nothing of kube-proxy's but `--version`. An image that is started in another way, by a shell for example, is left to the pod that needs
-/// it: how to run it without a consequence cannot be told.
+/// The DaemonSet that prepulls the images of a revision: its pod is ready once the agent's and
+/// kube-proxy's images are on the node. Of kube-proxy it only runs `--version`. If kube-proxy is
+/// started in another way, for example by a shell, its image is not prepulled: there is no known
+/// command without side effects.
 pub fn images_of(agents: &DaemonSet, pool: &str, revision: &str) -> DaemonSet {
     let like = agents.spec.template.spec.clone().unwrap_or_default();
     let agent = like.init_containers.iter().flatten().find(|container| container.name == AGENT_NAME);
@@ -72,7 +74,7 @@ pub fn images_of(agents: &DaemonSet, pool: &str, revision: &str) -> DaemonSet {
             .collect(),
         node_selector: Some([(AGENT_IMAGES_LABEL.to_owned(), revision.to_owned())].into()),
         automount_service_account_token: Some(false),
-        // Before the pod network is up, and without an address of it.
+        // Works before the pod network is up, and uses no pod IP.
         host_network: Some(true),
         termination_grace_period_seconds: Some(1),
         tolerations: like.tolerations,
@@ -99,7 +101,8 @@ pub fn images_of(agents: &DaemonSet, pool: &str, revision: &str) -> DaemonSet {
     }
 }
 
-/// The command without arguments, where that is kube-proxy itself; empty where it is the image's own.
+/// kube-proxy's command without arguments; empty if the image's entrypoint is used. None if the
+/// command is not kube-proxy itself.
 fn program(container: &Container) -> Option<Vec<String>> {
     match container.command.as_deref().unwrap_or_default() {
         [] => Some(Vec::new()),

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// As kubeadm installs it.
+/// As installed by kubeadm.
 fn kube_proxy(affinity: &Value) -> DaemonSet {
     serde_json::from_value(json!({
         "metadata": {"name": "kube-proxy", "namespace": "kube-system", "labels": {"k8s-app": "kube-proxy"}},
@@ -49,7 +49,7 @@ fn kube_proxy_stays_as_it_is_but_for_its_kubeconfig() {
         pod["nodeSelector"],
         json!({"kubernetes.io/os": "linux", "sourcepreserve.io/agent-pool": "workers"})
     );
-    // Its directory is the one that the agent fills.
+    // The agent's volume replaces kube-proxy's directory.
     let mounts = json!([{"name": "proxy-agent", "mountPath": "/var/lib/kube-proxy", "readOnly": true}]);
     assert_eq!(container["volumeMounts"], mounts);
 }
@@ -120,7 +120,7 @@ fn a_daemon_set_that_is_something_else_is_refused_by_name() {
     assert!(error.contains("kube-system/kube-proxy") && error.contains("spec.kubeProxy"), "{error}");
 }
 
-/// The example is what the function makes of kubeadm's kube-proxy. `UPDATE_EXAMPLES=1` writes it anew.
+/// The example is generated from kubeadm's kube-proxy. `UPDATE_EXAMPLES=1` regenerates it.
 #[test]
 fn the_example_in_the_manifests_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/examples/filter-pool.yaml");

@@ -1,8 +1,8 @@
 //! Schemas of selectors.
 //!
-//! Kubernetes' own schema of a `LabelSelector` is open: any operator, any value. The ones here accept only what the API server
-//! accepts where it uses selectors itself, so that a mistake is found when the object is applied and not when a selector
-//! silently matches nothing.
+//! Kubernetes' own schema of a `LabelSelector` accepts any operator and value. These schemas accept
+//! only what the API server accepts for its own selectors, so that a mistake is reported when the
+//! object is applied instead of a selector that silently matches nothing.
 
 use kube::core::Rule;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -10,12 +10,12 @@ use serde_json::json;
 
 use crate::rules;
 
-/// Accepts also an empty selector, which selects everything.
+/// Also accepts an empty selector, which selects everything.
 pub(crate) fn any(_: &mut SchemaGenerator) -> Schema {
     selector()
 }
 
-/// Accepts only a selector that says something, where an empty one would take everything by accident.
+/// Rejects an empty selector where it would select everything by accident.
 pub(crate) fn non_empty(_: &mut SchemaGenerator) -> Schema {
     let rule = Rule::new(
         "(has(self.matchLabels) && self.matchLabels.size() > 0) \
@@ -33,7 +33,8 @@ pub(crate) fn non_empty(_: &mut SchemaGenerator) -> Schema {
 fn selector() -> Schema {
     json_schema!({
         "type": "object",
-        // Two managers that each add a label to one selector would narrow it without either having asked for that.
+        // Atomic: otherwise two managers that each add a label would unintentionally narrow the
+        // selector.
         "x-kubernetes-map-type": "atomic",
         "properties": {
             "matchLabels": {
@@ -91,7 +92,8 @@ fn requirement() -> Schema {
                 "description": "The values for `In` and `NotIn`; none for the other operators.",
                 "type": "array",
                 "maxItems": 64,
-                // A pattern costs nothing; a CEL rule, evaluated for every value of every selector, would not fit the budget.
+                // A pattern has no CEL cost; a rule per value of every selector would exceed the
+                // cost budget.
                 "items": {
                     "type": "string",
                     "maxLength": 63,

@@ -1,4 +1,4 @@
-//! What has become of pods that exist.
+//! The state of existing pods.
 
 use k8s_openapi::api::core::v1::{Container, Pod as PodObject};
 
@@ -9,17 +9,19 @@ const PROXY: &str = "istio-proxy";
 const INIT: &str = "istio-init";
 const MODE_VARIABLE: &str = "ISTIO_META_INTERCEPTION_MODE";
 
-/// The sidecar of a pod, as it was injected.
+/// The injected sidecar of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sidecar {
     /// The mode that the proxy was started with.
     pub proxy: String,
-    /// The mode that the pod's rules were made for. None: not by the pod itself but by istio-cni, which goes by the annotation.
+    /// The mode that the pod's rules were set up for. None with istio-cni, which follows the
+    /// annotation.
     pub rules: Option<String>,
 }
 
 impl Sidecar {
-    /// Finds it, among the containers or, as a native sidecar, among the init containers. A gateway is none.
+    /// Finds the sidecar among the containers or, as a native sidecar, among the init containers.
+    /// Gateways do not count.
     pub fn of(pod: &PodObject) -> Option<Self> {
         let spec = pod.spec.as_ref()?;
         let all = || spec.containers.iter().chain(spec.init_containers.iter().flatten());
@@ -40,17 +42,19 @@ fn argument(container: &Container, flag: &str) -> Option<String> {
     container.args.iter().flatten().skip_while(|argument| *argument != flag).nth(1).cloned()
 }
 
-/// How a pod with a sidecar stands to what is asked for.
+/// Whether a pod's sidecar has the requested mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Its sidecar works in the wanted mode.
+    /// The sidecar runs in the requested mode.
     Consistent,
-    /// It was created before, or past the webhook; it will be consistent when it is created anew.
+    /// The pod was created before the object or bypassed the webhook. Recreating it makes it
+    /// consistent.
     Stale,
 }
 
 impl Rules {
-    /// How an injected pod stands. None: nothing is asked of it, or its author or its namespace stand against it.
+    /// The state of an injected pod. None if no entry selects it, it sets another mode itself, or
+    /// its namespace is excluded or does not admit the sidecar.
     pub fn effect(
         &self,
         namespace: Namespace<'_>,
@@ -68,7 +72,7 @@ impl Rules {
         if sidecar.proxy == mode.as_str() && made_for == mode.as_str() && as_annotated {
             return Some(Effect::Consistent);
         }
-        // With istio-cni it is the injector that writes the annotation, so that it is not its author's word.
+        // With istio-cni the injector writes the annotation, so it was not set by the user.
         let is_the_authors = annotation.is_none() || sidecar.rules.is_some();
         match chosen(annotations, mode) {
             Some(reason) if is_the_authors && !reason.is_same() => None,

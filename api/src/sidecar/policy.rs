@@ -1,7 +1,9 @@
-//! The same decision without a call: a MutatingAdmissionPolicy for each entry, which the API server evaluates itself.
+//! The same decision without a webhook call: one MutatingAdmissionPolicy per entry, evaluated by
+//! the API server.
 //!
-//! A policy can set the annotation; it cannot warn. Its conditions cannot look at the namespace, so all of the decision is in its
-//! variables and its mutation changes nothing where the answer is no.
+//! A policy can set the annotation but cannot warn. Its match conditions cannot read the namespace,
+//! so the decision is made in its variables, and the mutation is empty if the pod is to be left
+//! unchanged.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use super::{
 use crate::names::INTERCEPTION_MODE_ANNOTATION;
 use crate::preserve::Sidecars;
 
-/// The API of both objects.
+/// The API version of both objects.
 pub const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 
 /// The policy of an entry.
@@ -43,7 +45,7 @@ pub fn policy(name: &str, entry: &Sidecars, own_namespace: &str) -> Value {
     })
 }
 
-/// What makes it work.
+/// The binding that activates the policy.
 pub fn binding(name: &str) -> Value {
     json!({
         "apiVersion": API_VERSION,
@@ -53,7 +55,7 @@ pub fn binding(name: &str) -> Value {
     })
 }
 
-/// The namespaces of an entry, without those that are left alone.
+/// The entry's namespace selector, excluding system namespaces and our own.
 pub fn namespaces(selector: &LabelSelector, own_namespace: &str) -> LabelSelector {
     let mut selector = selector.clone();
     let names = SYSTEM_NAMESPACES.into_iter().chain([own_namespace]).map(str::to_owned);
@@ -65,7 +67,7 @@ pub fn namespaces(selector: &LabelSelector, own_namespace: &str) -> LabelSelecto
     selector
 }
 
-/// The questions, in the order in which they may refer to each other.
+/// The policy's variables. Later ones refer to earlier ones.
 fn variables() -> [(&'static str, String); 8] {
     [
         ("annotations", "object.metadata.?annotations.orValue({})".to_owned()),

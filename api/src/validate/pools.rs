@@ -1,4 +1,4 @@
-//! A pool is one thing, and a node belongs to one pool.
+//! Conflicts of pools: a pool has one definition, and a node belongs to one pool.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use kube::ResourceExt;
 use super::{Clash, Conflict, KubeProxyRef, NodeIdentity, Pool, PoolDifference};
 use crate::IngressSourcePreserve;
 
-/// A pool as one object describes it.
+/// A pool as defined by one object.
 struct Claim<'a> {
     object: &'a IngressSourcePreserve,
-    /// The path of the pool in the object.
+    /// The field path of the pool in the object.
     field: String,
     pool: Pool<'a>,
 }
@@ -19,7 +19,7 @@ pub(super) fn conflicts(objects: &[&IngressSourcePreserve], nodes: &[NodeIdentit
     let mut found = Vec::new();
     let mut standing: Vec<Claim<'_>> = Vec::new();
     for object in objects {
-        // Pools of one object do not compete with each other: there a node belongs to the first that matches.
+        // Pools of the same object do not conflict: a node belongs to the first that matches.
         let mut accepted = Vec::new();
         for claim in claims(object) {
             match standing.iter().find_map(|older| clash(older, &claim, nodes)) {
@@ -47,7 +47,7 @@ fn clash(older: &Claim<'_>, newer: &Claim<'_>, nodes: &[NodeIdentity<'_>]) -> Op
         let selector = (older.pool.selector != newer.pool.selector).then_some(PoolDifference::Selector);
         Clash::PoolDiffers { pool: newer.pool.name.to_owned(), difference: selector.or(settings)? }
     } else {
-        // Two pools with the same settings may overlap: whichever a node ends up in, it gets the same agent.
+        // Pools with equal settings may overlap: a node gets the same agent from either.
         let difference = settings?;
         let in_both = |labels: &BTreeMap<String, String>| {
             older.pool.contains(labels) == Ok(true) && newer.pool.contains(labels) == Ok(true)
@@ -71,7 +71,8 @@ fn settings_difference(a: &Claim<'_>, b: &Claim<'_>) -> Option<PoolDifference> {
     if a.pool.mode != b.pool.mode {
         return Some(PoolDifference::Mode);
     }
-    // Unset means that kube-proxy is found by itself; what is found is not known here, and is most likely the named one.
+    // If unset, kube-proxy is autodetected. The result is not known here, and is most likely the
+    // named one.
     let differ =
         |a: &Option<KubeProxyRef>, b: &Option<KubeProxyRef>| matches!((a, b), (Some(a), Some(b)) if a != b);
     differ(&a.object.spec.kube_proxy, &b.object.spec.kube_proxy).then_some(PoolDifference::KubeProxy)

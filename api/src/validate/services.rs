@@ -1,4 +1,4 @@
-//! A Service belongs to one object.
+//! Conflicts of Services: a Service belongs to one object.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{IngressSourcePreserve, preserve::ServiceTarget};
 
 type ServiceKey<'a> = (&'a str, &'a str);
 
-/// One finding for each entry and older object, however many Services they share.
+/// One conflict per entry and older object, however many Services they share.
 pub(super) fn conflicts(
     objects: &[&IngressSourcePreserve],
     services: &[ServiceIdentity<'_>],

@@ -2,7 +2,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 
 use super::*;
 
-/// An object of a certain age; `spec` is added to ingress nodes that never matter here.
+/// An object of the given age; `spec` is added to ingress nodes that are irrelevant here.
 fn object(name: &str, age: i64, spec: &str) -> IngressSourcePreserve {
     let spec = format!("ingressNodes: {{selector: {{matchLabels: {{role: edge}}}}}}\n{spec}");
     let mut object = IngressSourcePreserve::new(name, serde_yaml::from_str(&spec).unwrap());
@@ -10,7 +10,7 @@ fn object(name: &str, age: i64, spec: &str) -> IngressSourcePreserve {
     object
 }
 
-/// An object with a Service of its own, for cases that are about something else.
+/// An object with its own Service, for cases about other conflicts.
 fn apart(name: &str, age: i64, spec: &str) -> IngressSourcePreserve {
     object(name, age, &format!("services: [{{namespace: {name}, name: web}}]\n{spec}"))
 }

@@ -4,7 +4,7 @@ use super::*;
 
 mod properties;
 
-/// An object of a certain age: the part of it that views depend on, in YAML.
+/// An object of the given age, with the spec fields that views depend on, in YAML.
 fn object(name: &str, age: i64, spec: &str) -> IngressSourcePreserve {
     let spec = serde_yaml::from_str(&format!("services: [{{namespace: a, name: b}}]\n{spec}")).unwrap();
     let mut object = IngressSourcePreserve::new(name, spec);
@@ -31,7 +31,7 @@ fn narrowed(view: &NodeView) -> Vec<String> {
     view.narrowing.iter().map(|(label, view)| format!("{label} {view:?}")).collect()
 }
 
-/// What it shows, the objects, the labels of the node, and what the node does not see in full.
+/// Description, objects, node labels, and the labels that the node does not see in full.
 type Case<'a> = (&'a str, Vec<IngressSourcePreserve>, BTreeMap<String, String>, &'a [&'a str]);
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the server accepts, and what it fills in.
+//! Objects that the API server accepts, and the defaults that it sets.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ async fn the_server_fills_in_the_defaults() {
         "spec": {
             "ingressNodes": { "selector": { "matchLabels": { "role": "edge" } } },
             "services": [{ "namespace": "a", "name": "b" }],
-            // Null is how templates write a value that is not there.
+            // Templates render an unset value as null.
             "mode": null,
             "rollout": { "maxUnavailable": 2 },
             "sidecars": [{ "namespaceSelector": { "matchLabels": { "istio-injection": "enabled" } } }],
@@ -91,7 +91,7 @@ async fn without_a_rollout_it_is_the_default_one() {
     });
     let parameters = PatchParams { dry_run: true, ..PatchParams::apply("test") };
     let created = api.patch("default-rollout", &parameters, &Patch::Apply(&object)).await.unwrap();
-    // The server's defaults are those that the types have when a field is missing.
+    // The API server's defaults equal those of the types.
     assert_eq!(created.spec, serde_json::from_value(object["spec"].clone()).unwrap());
     assert_eq!(created.spec.rollout.max_unavailable.to_string(), "10%");
 }

@@ -1,4 +1,5 @@
-//! The definitions on a real API server: what it accepts, refuses, fills in, keeps and explains.
+//! The CRDs on a real API server: acceptance, rejection, defaulting, round trips and `kubectl
+//! explain`.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +30,7 @@ fn project() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The control plane of this test binary, with the definitions of `crds/` installed as a user would install them.
+/// The control plane of this test binary, with the CRDs of `crds/` installed as by a user.
 async fn control_plane() -> &'static ControlPlane {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
     let control_plane = ControlPlane::shared().await.unwrap();
@@ -40,7 +41,8 @@ async fn control_plane() -> &'static ControlPlane {
             assert!(!applied.contains("Warning"), "{applied}");
             kubectl(control_plane, &["wait", "--for=condition=Established", "--timeout=30s", "-f", &crds])
                 .await;
-            // The server publishes the schemas, which kubectl reads, some time after it serves the kinds.
+            // The API server publishes the schemas that kubectl reads some time after it serves the
+            // kinds.
             for kind in ["isp", "isn"] {
                 until_explained(control_plane, kind).await;
             }
@@ -65,7 +67,7 @@ async fn client() -> Client {
     control_plane().await.client().unwrap()
 }
 
-/// What `kubectl` says, warnings included; it must succeed.
+/// The output of `kubectl`, including warnings. The command must succeed.
 async fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> String {
     let output = control_plane.kubectl(arguments).await.unwrap();
     assert!(output.success, "kubectl {arguments:?}: {}", output.stderr);

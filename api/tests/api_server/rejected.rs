@@ -1,4 +1,4 @@
-//! What the server refuses. Each message names the field, and what is wrong with it or what to do.
+//! Objects that the API server rejects. Each message names the field, and the problem or its fix.
 
 use isp_api::IngressSourcePreserve;
 use kube::{
@@ -32,7 +32,7 @@ fn good() -> Value {
     })
 }
 
-/// The good object with one thing changed; null takes it away.
+/// The valid object with one change; null removes the value.
 fn changed(Bad { at, to, .. }: &Bad) -> Value {
     let mut object = good();
     let (parent, last) = at.rsplit_once('/').unwrap();

@@ -1,4 +1,4 @@
-//! Nothing that a type holds is lost on the way to the server and back.
+//! All fields of the types survive a round trip through the API server.
 
 use isp_api::{
     IngressSourceNode, IngressSourcePreserve,
@@ -101,7 +101,7 @@ fn condition() -> Value {
     })
 }
 
-/// The paths of all properties of the schema that the values do not set.
+/// The paths of all schema properties that the values do not set.
 fn unset(path: &str, schema: &JSONSchemaProps, values: &[&Value]) -> Vec<String> {
     let mut missing = Vec::new();
     for (name, property) in schema.properties.iter().flatten() {

@@ -1,4 +1,4 @@
-//! The policy decides as the function does: the same table, put to the API server.
+//! The policy decides as the Rust function does: the same table, evaluated by the API server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -61,7 +61,7 @@ async fn apply(client: &Client, object: Value) {
     api.patch(NAME, &mine, &Patch::Apply(object)).await.unwrap();
 }
 
-/// Of a pod that any namespace admits.
+/// The spec of a pod that every namespace admits.
 fn spec() -> Value {
     json!({
         "automountServiceAccountToken": false,
@@ -73,7 +73,7 @@ fn spec() -> Value {
     })
 }
 
-/// The server begins to work with a policy some time after it is there.
+/// The API server enforces a policy some time after it was created.
 async fn until_it_works(client: &Client) {
     let probe = json!({
         "name": "probe", "namespaceName": "probe", "labels": {"sidecar.istio.io/inject": "true"}, "expect": "Set",

@@ -1,4 +1,5 @@
-//! The table of pods, `sidecars.yaml`, as it is put to the function, to the API server and to Istio's injector.
+//! The table of pods, `sidecars.yaml`, used with the Rust function, the API server and Istio's
+//! injector.
 
 #![allow(dead_code, reason = "each program uses a part of it")]
 
@@ -32,14 +33,14 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 impl Row {
-    /// Every namespace has the label that the entry asks for, unless it says otherwise.
+    /// Every namespace has the label that the entry selects, unless the row overrides it.
     pub(crate) fn namespace_labels(&self) -> BTreeMap<String, String> {
         let mut labels = BTreeMap::from([("team".to_owned(), "shop".to_owned())]);
         labels.extend(self.namespace.clone());
         labels
     }
 
-    /// Which mode the pod's annotation says in the end.
+    /// The expected mode in the pod's annotation.
     pub(crate) fn mode(&self) -> Option<&str> {
         if self.expect == "Set" { Some("TPROXY") } else { self.annotations.get(MODE).map(String::as_str) }
     }

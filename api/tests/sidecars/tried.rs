@@ -1,4 +1,4 @@
-//! The table's pods on an API server: every pod is tried, none is kept.
+//! Creates the table's pods on an API server by dry run; none is stored.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::table::Row;
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Makes the namespace of a row, named by its place in the table unless it has a name of its own.
+/// Creates the namespace of a row, named by its index unless the row names it.
 pub(crate) async fn make_namespace(client: &Client, index: usize, row: &Row) -> String {
     let name = row.namespace_name.clone().unwrap_or_else(|| format!("row-{index}"));
     let metadata = json!({"name": name, "labels": row.namespace_labels()});
@@ -21,7 +21,8 @@ pub(crate) async fn make_namespace(client: &Client, index: usize, row: &Row) -> 
     name
 }
 
-/// What would be created as the row's pod with this spec. The namespace's ServiceAccount comes a moment after it.
+/// The row's pod with this spec, as it would be created. Retries until the namespace's
+/// ServiceAccount exists.
 pub(crate) async fn try_pod(client: &Client, namespace: &str, row: &Row, mut spec: Value) -> Pod {
     spec["hostNetwork"] = json!(row.host_network);
     let metadata = json!({"name": "pod", "labels": row.labels, "annotations": row.annotations});

@@ -1,4 +1,4 @@
-//! The object that an action writes.
+//! The object that an action writes to.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::Action;
 use crate::cluster::Key;
 use crate::own::OwnKind;
 
-/// A kind of object that is written.
+/// A kind of object that the operator writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// Services.
@@ -26,12 +26,12 @@ pub enum Resource {
     PreserveStatus,
     /// IngressSourceNodes.
     NodeReport,
-    /// An object that is the operator's as a whole.
+    /// An object that the operator manages entirely.
     Own(OwnKind),
 }
 
 impl Resource {
-    /// Where it is served.
+    /// Its API resource.
     pub fn api(self) -> ApiResource {
         match self {
             Self::Service => ApiResource::erase::<Service>(&()),
@@ -44,12 +44,12 @@ impl Resource {
     }
 }
 
-/// An object by its kind and name.
+/// An object, by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its kind.
     pub resource: Resource,
-    /// Its name; without a namespace if it is cluster-wide.
+    /// Its name; the namespace is empty for cluster-scoped objects.
     pub key: Key,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Target {
 }
 
 impl Action {
-    /// The object that it writes.
+    /// The object that the action writes to.
     pub fn target(&self) -> Target {
         let (resource, key) = match self {
             Self::Finalizer { object, .. } => (Resource::Preserve, cluster_wide(object)),

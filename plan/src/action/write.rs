@@ -1,4 +1,4 @@
-//! The request that carries out an action: built here, sent by whoever has a connection.
+//! Builds the API request of an action. Sending it is left to the caller.
 
 use isp_api::names::{
     AGENT_IMAGES_LABEL, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FAILURE_ANNOTATION, FINALIZER,
@@ -16,28 +16,29 @@ use crate::cluster::{Identity, Key};
 pub struct Write {
     /// The object.
     pub target: Target,
-    /// How it is written.
+    /// The kind of request, with its content.
     pub request: Request,
 }
 
-/// How an object is written.
+/// The request for a write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Server-side apply with force, of exactly what this manager owns. Who had declared what was judged before.
+    /// Server-side apply with force, of exactly the fields that this manager owns. Conflicts were
+    /// checked during planning.
     Apply {
         /// The field manager.
         manager: &'static str,
         /// The fields.
         body: Value,
     },
-    /// A merge patch in the name of another manager, which owns the changed fields from then on.
+    /// A merge patch as another field manager, which then owns the changed fields.
     Merge {
         /// The field manager.
         manager: String,
         /// The patch.
         body: Value,
     },
-    /// Deletion of just this object.
+    /// Deletion with this precondition.
     Delete(Identity),
 }
 
@@ -50,7 +51,7 @@ fn merge(manager: &str, body: Value) -> Request {
 }
 
 impl Action {
-    /// The write that carries it out.
+    /// The write that executes the action.
     pub fn write(&self) -> Write {
         Write { target: self.target(), request: self.request() }
     }
@@ -110,7 +111,8 @@ fn preserve(metadata: &Value) -> Value {
     })
 }
 
-/// The UID keeps an apply from creating what has just been deleted, the version from deciding on what has changed.
+/// The UID prevents an apply from recreating a deleted object. The resource version rejects
+/// decisions based on outdated state.
 fn precondition(identity: &Identity) -> Value {
     json!({"uid": identity.uid, "resourceVersion": identity.version})
 }
@@ -194,7 +196,7 @@ fn bare_daemon_set(key: &Key, identity: &Identity) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata})
 }
 
-/// No terms: a patch removes what there is.
+/// Without terms, null makes a merge patch remove the existing ones.
 fn affinity(terms: &[NodeSelectorTerm]) -> Value {
     let required = if terms.is_empty() { Value::Null } else { json!({"nodeSelectorTerms": terms}) };
     json!({"template": {"spec": {"affinity": {"nodeAffinity": {

@@ -1,5 +1,6 @@
-//! What is written down in annotations, as it is read back. Anybody who may edit an object can write them, so everything is checked that a
-//! later write would repeat: what the API server refuses then would be refused again and again, and hold up others.
+//! Reads the operator's annotations. Anyone who may edit an object can write them, so every value
+//! that a later write would repeat is validated: a write that the API server rejects would be
+//! retried forever and block others.
 
 use isp_api::names::{FAILURE_ANNOTATION, HANDOVER_ANNOTATION, OPERATOR_FIELD_MANAGER, ORIGINAL_ANNOTATION};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -7,18 +8,18 @@ use serde::de::DeserializeOwned;
 
 use crate::record::{AffinityRecord, Failure, Handover, ServiceRecord};
 
-/// How long a text of somebody else may be, in characters, to be repeated in a status or in an annotation.
+/// The maximum length, in characters, of foreign text repeated in a status or annotation.
 const LONGEST_TEXT: usize = 1024;
-/// How long the name of a field manager may be, by the API server's rule.
+/// The API server's limit for field manager names.
 const LONGEST_MANAGER: usize = 128;
-/// How long the value of a label may be, by the same.
+/// The API server's limit for label values.
 const LONGEST_VALUE: usize = 63;
 
 fn annotation<T: DeserializeOwned>(metadata: &ObjectMeta, name: &str) -> Option<T> {
     serde_json::from_str(metadata.annotations.as_ref()?.get(name)?).ok()
 }
 
-/// On a Service.
+/// The record of a Service.
 pub(super) fn service_record(metadata: &ObjectMeta) -> Option<ServiceRecord> {
     let mut record: ServiceRecord = annotation(metadata, ORIGINAL_ANNOTATION)?;
     record.policy_owner = record.policy_owner.filter(|owner| is_manager(owner));
@@ -29,26 +30,26 @@ pub(super) fn service_record(metadata: &ObjectMeta) -> Option<ServiceRecord> {
     Some(record)
 }
 
-/// On the cluster's kube-proxy.
+/// The record of the cluster's kube-proxy.
 pub(super) fn affinity_record(metadata: &ObjectMeta) -> Option<AffinityRecord> {
     let mut record: AffinityRecord = annotation(metadata, ORIGINAL_ANNOTATION)?;
     record.owner = record.owner.filter(|owner| is_manager(owner));
     Some(record)
 }
 
-/// On a node.
+/// The handover of a node.
 pub(super) fn handover(metadata: &ObjectMeta) -> Option<Handover> {
     annotation(metadata, HANDOVER_ANNOTATION)
 }
 
-/// On a node.
+/// The failure of a node.
 pub(super) fn failure(metadata: &ObjectMeta) -> Option<Failure> {
     let mut failure: Failure = annotation(metadata, FAILURE_ANNOTATION)?;
     failure.reason = shortened(failure.reason);
     Some(failure)
 }
 
-/// Whether a write can be made in this name: the API server takes it, and it is not the operator's own.
+/// Whether this is a field manager that the API server accepts and that is not the operator.
 fn is_manager(name: &str) -> bool {
     let printable = name.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
     printable && (1..=LONGEST_MANAGER).contains(&name.len()) && name != OPERATOR_FIELD_MANAGER
@@ -64,7 +65,7 @@ fn is_label_value(value: &str) -> bool {
         && end(bytes.last())
 }
 
-/// The beginning of a text that is too long.
+/// Truncates text that is too long.
 pub(super) fn shortened(text: String) -> String {
     match text.char_indices().nth(LONGEST_TEXT) {
         Some((end, _)) => format!("{}…", &text[..end]),

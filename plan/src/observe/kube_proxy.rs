@@ -1,4 +1,5 @@
-//! The cluster's kube-proxy: which DaemonSet it is, what has to be read besides that, and where its settings are.
+//! The cluster's kube-proxy: which DaemonSet it is, which other objects have to be read, and where
+//! its configuration is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +11,24 @@ use kube::core::Selector;
 
 use crate::cluster::{Cluster, DaemonSet, Key};
 
-/// Where a kube-proxy is looked for that nobody has named. Elsewhere anybody may run a DaemonSet that looks like one.
+/// The namespace searched for a kube-proxy that no object names. In other namespaces, less
+/// privileged users may run DaemonSets that look like one.
 pub(crate) const HOME: &str = "kube-system";
 
-/// Where to read it.
+/// What has to be read for a kube-proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeProxySource {
-    /// Which pods are its own, as the API takes it.
+    /// The label selector of its pods, in API syntax.
     pub selector: String,
-    /// Each `ConfigMap` that its container mounts, in its namespace.
+    /// The name of each ConfigMap that its container mounts, in its namespace.
     pub maps: BTreeSet<String>,
-    /// Of the DaemonSet. kube-proxy reads its configuration when it starts, and it starts anew with a new template.
+    /// Generation of the DaemonSet. kube-proxy reads its configuration at startup, and a new
+    /// template restarts it.
     pub generation: i64,
 }
 
-/// The cluster's kube-proxies: the one that is found, those that objects name, and those that were changed for an object. Nothing
-/// else that runs a kube-proxy is looked at.
+/// The cluster's kube-proxies: the one found by default, those that objects name, and those that
+/// were changed for an object. Other DaemonSets that run kube-proxy are ignored.
 pub fn kube_proxies(cluster: &Cluster) -> BTreeMap<Key, KubeProxySource> {
     let found = recognised(cluster).into_iter();
     found.filter_map(|(key, set)| Some((key.clone(), source(set)?))).collect()
@@ -46,21 +49,22 @@ pub(crate) fn recognised(cluster: &Cluster) -> BTreeMap<&Key, &DaemonSet> {
     found
 }
 
-/// The DaemonSets that the operator made: in a namespace of a kube-proxy, where nobody else may make any.
+/// The DaemonSets created by the operator, in `kube-system` or the namespace of a kube-proxy.
+/// Only administrators may create DaemonSets there, so they are not forged.
 pub fn made(cluster: &Cluster) -> impl Iterator<Item = (&Key, &DaemonSet)> {
     let homes: BTreeSet<&str> =
         recognised(cluster).into_keys().map(|key| key.namespace.as_str()).chain([HOME]).collect();
     cluster.daemon_sets.iter().filter(move |(key, set)| set.made && homes.contains(key.namespace.as_str()))
 }
 
-/// Those of the cluster's kube-proxies that were changed.
+/// The cluster's kube-proxies that were changed.
 pub fn changed(cluster: &Cluster) -> impl Iterator<Item = &Key> {
     recognised(cluster).into_iter().filter(|(_, set)| set.record.is_some()).map(|(key, _)| key)
 }
 
 fn source(set: &DaemonSet) -> Option<KubeProxySource> {
     let spec = &set.object.spec;
-    // The API server has checked it: there is no other kind of selector.
+    // Always valid: the API server has checked it.
     let selector = Selector::try_from(spec.selector.clone()).ok()?;
     let pod = spec.template.spec.as_ref()?;
     let container = pod.containers.iter().find(|container| runs_kube_proxy(container))?;
@@ -80,18 +84,19 @@ fn config_maps(volume: &Volume) -> impl Iterator<Item = String> {
     volume.config_map.iter().map(|map| map.name.clone()).chain(parts)
 }
 
-/// Why it cannot be told which one is the cluster's.
+/// Why the cluster's kube-proxy cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoKubeProxy {
-    /// The named one is not there, or does not run kube-proxy.
+    /// The named DaemonSet does not exist or does not run kube-proxy.
     NotThere(Key),
     /// No DaemonSet runs kube-proxy.
     NotFound,
-    /// Several do.
+    /// Several DaemonSets run kube-proxy.
     Ambiguous(Vec<Key>),
 }
 
-/// The cluster's kube-proxy: the named one, or the one in `kube-system` that can be told by kubeadm's name, its label, or its command.
+/// The cluster's kube-proxy: the named DaemonSet, or else the one in `kube-system` that has
+/// kubeadm's name, is the only one with its label, or is the only candidate.
 pub fn kube_proxy<'a>(
     sets: &'a BTreeMap<Key, DaemonSet>,
     named: Option<&KubeProxyRef>,
@@ -118,7 +123,8 @@ pub fn kube_proxy<'a>(
     }
 }
 
-/// What a container's flag is set to, after `=` or as the next word. Of several the last one counts, as it does for kube-proxy.
+/// The value of a container's flag, after `=` or as the next word. The last occurrence wins, as in
+/// kube-proxy.
 pub fn flag(container: &Container, name: &str) -> Option<String> {
     let words: Vec<&String> = container.command.iter().chain(&container.args).flatten().collect();
     words.iter().enumerate().rev().find_map(|(place, word)| {
@@ -131,7 +137,7 @@ pub fn flag(container: &Container, name: &str) -> Option<String> {
     })
 }
 
-/// The `ConfigMap` of its namespace, and the file in it, that a container finds at a path.
+/// The ConfigMap and the file in it that a container finds at a path.
 pub fn mounted_file<'a>(
     pod: &'a PodSpec,
     container: &'a Container,

@@ -15,7 +15,7 @@ fn managed(manager: &str, operation: &str, fields: &Value) -> Value {
     json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
 }
 
-/// As `kubectl apply` makes it: the policy is a default, and the annotation knows nothing of it.
+/// A Service as created by `kubectl apply`: the policy is a default and not in the annotation.
 fn applied(policy: &str, last_applied: &Value, more: &[Value]) -> Service {
     let update = managed(
         "kubectl-client-side-apply",
@@ -182,7 +182,7 @@ fn a_container_that_ends_again_and_again_is_reported_with_its_last_words() {
     );
     assert_eq!(trouble(back_off, json!({})), "container proxy-agent: CrashLoopBackOff: back-off 10s");
     assert_eq!(trouble(ended.clone(), json!({})), "container proxy-agent: ended with 1: cannot read it");
-    // What it said before is not why its image cannot be had now.
+    // The previous termination message does not explain an image pull error.
     let image = json!({"waiting": {"reason": "ErrImagePull", "message": "no such image"}});
     assert_eq!(trouble(image, ended), "container proxy-agent: ErrImagePull: no such image");
     let long = json!({"terminated": {"exitCode": 1, "message": "x".repeat(5000)}});

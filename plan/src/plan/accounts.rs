@@ -1,8 +1,10 @@
-//! The agents' account and its rights. They are the operator's and no part of a release, so that they live as long as the agents do:
-//! made before the first pool's DaemonSet, kept while a DaemonSet or a pod of an agent is there, deleted after the last.
+//! The agents' ServiceAccount and its RBAC. The operator manages them instead of the release, so
+//! that their lifetime follows the agents': created before the first pool's DaemonSet, kept while
+//! an agent's DaemonSet or pod exists, deleted after the last.
 //!
-//! An object of somebody else's is neither used nor changed. One that an earlier release has installed is taken over: it says the same, and
-//! its account is bound to the agents' role.
+//! Objects of the same name that the operator did not create are neither used nor changed. Objects
+//! that an earlier release installed are adopted: their content is the same, and the ServiceAccount
+//! is bound to the agents' role.
 
 mod objects;
 
@@ -28,7 +30,7 @@ const KINDS: [OwnKind; 5] = [
     OwnKind::AgentPolicyBinding,
 ];
 
-/// Why no agent can be made: it would have no account, or too few rights.
+/// Why no agent can be created: its ServiceAccount or RBAC is not in place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Problem {
     #[error(
@@ -49,24 +51,24 @@ impl Problem {
     }
 }
 
-/// How an object that is wanted stands.
+/// The state of a required object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Missing,
-    /// It is being deleted, and can be made only after that.
+    /// Being deleted; can be recreated only afterwards.
     Leaving,
-    /// An earlier release installed it.
+    /// Installed by an earlier release.
     Former,
     Outdated,
     Current,
     Taken,
 }
 
-/// The objects that agents need, in the namespaces that have agents.
+/// The objects that agents need, for all namespaces with agents.
 pub(super) struct Accounts(BTreeMap<(OwnKind, Key), (Value, Standing)>);
 
 impl Accounts {
-    /// With agents in these namespaces, or soon.
+    /// For the namespaces that have agents, plus those in `soon`.
     pub(super) fn new(snapshot: &Snapshot<'_>, soon: impl Iterator<Item = String>) -> Self {
         let namespaces: BTreeSet<String> = soon.chain(inhabited(snapshot)).collect();
         let wanted = objects::wanted(&namespaces, &snapshot.settings.agent_pull_secrets).into_iter();
@@ -77,7 +79,7 @@ impl Accounts {
         Self(wanted.map(standing).collect())
     }
 
-    /// The UID of the account in a namespace.
+    /// The UID of the ServiceAccount in a namespace.
     pub(super) fn uid<'c>(&self, cluster: &'c Cluster, namespace: &str) -> Option<&'c str> {
         let place = (OwnKind::Account, Key::new(namespace, AGENT_NAME));
         let usable = [Standing::Current, Standing::Outdated, Standing::Former];
@@ -85,7 +87,7 @@ impl Accounts {
         cluster.own.get(&place.0)?.get(&place.1).map(|account| account.identity.uid.as_str())
     }
 
-    /// Whether agents in a namespace have all that they need.
+    /// Whether all objects that agents in the namespace need are current.
     pub(super) fn check(&self, namespace: &str) -> Result<(), Problem> {
         let needed = self.0.iter().filter(|((_, key), _)| [namespace, ""].contains(&key.namespace.as_str()));
         let named = |kind: OwnKind, key: &Key| {
@@ -103,9 +105,10 @@ impl Accounts {
         missing.map_or(Ok(()), Err)
     }
 
-    /// Makes what is wanted, and deletes what no agent needs any more.
+    /// Applies the required objects and deletes those that no agent needs any more.
     pub(super) fn plan(&self, snapshot: &Snapshot<'_>, plan: &mut Plan) {
-        // Nobody else's account is given rights, and one of an earlier release is known by its rights.
+        // Never grant rights to a foreign ServiceAccount. One from an earlier release is recognised
+        // by its binding, so the binding must not change before the account is adopted.
         let is_account = |kind: &OwnKind| *kind == OwnKind::Account;
         let rights = !self.0.iter().any(|((kind, _), (_, standing))| {
             is_account(kind) && [Standing::Taken, Standing::Former].contains(standing)
@@ -126,7 +129,7 @@ impl Accounts {
     }
 }
 
-/// Whether something of it is left that is not to stay with a pool that is retained.
+/// Whether one of these objects is left and no retained pool needs it.
 pub(super) fn anything_left(snapshot: &Snapshot<'_>) -> bool {
     ours(snapshot.cluster).next().is_some()
         && !snapshot.made.iter().any(|(_, set)| is_retained(snapshot, set))
@@ -137,8 +140,9 @@ fn ours(cluster: &Cluster) -> impl Iterator<Item = (OwnKind, &Key, &Written)> {
     all.filter(|(_, _, written)| written.ours)
 }
 
-/// The namespaces with a DaemonSet of ours, or with a pod of an agent where it has an account. A pod on a node that does not answer ends
-/// when the node comes back, with or without an account.
+/// The namespaces with one of our DaemonSets, or with an agent's pod and our ServiceAccount. Pods
+/// on nodes that are not ready do not count: they end when the node comes back, with or without the
+/// account.
 fn inhabited(snapshot: &Snapshot<'_>) -> impl Iterator<Item = String> {
     let sets = snapshot.made.iter().map(|(key, _)| key.namespace.clone());
     let has_account = |namespace: &str| {
@@ -166,7 +170,8 @@ fn stands(cluster: &Cluster, kind: OwnKind, key: &Key, wanted: &Value) -> Standi
     }
 }
 
-/// Whether an earlier release has given an account the agents' role: an account itself says nothing of its purpose.
+/// Whether an earlier release bound the ServiceAccount to the agents' role. The account itself does
+/// not show what it is for.
 fn is_bound(cluster: &Cluster, account: &Key) -> bool {
     let mut bindings = cluster.own(OwnKind::RoleBinding);
     let binding = bindings.find(|(key, binding)| key.name == AGENT_ROLE && !binding.ours);

@@ -1,4 +1,4 @@
-//! Step 1: what keeps an object from being begun.
+//! Step 1: the preconditions for starting on an object.
 
 use isp_api::Reason;
 use isp_api::preserve::TrafficPolicy;
@@ -7,22 +7,22 @@ use super::snapshot::Object;
 use crate::cluster::{Cluster, Key, Node, Service};
 use crate::ownership::{Declared, label_declared, policy_declared};
 
-/// Something that is not as it must be.
+/// A precondition that is not met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
-    /// The ingress nodes cannot be told.
+    /// The selector for ingress nodes is invalid.
     BadSelector(String),
     /// No node is an ingress node.
     NoIngressNodes,
-    /// No Service is named or selected that is there.
+    /// No Service is named, and none is selected.
     NoServices,
-    /// A named Service is not there.
+    /// A named Service does not exist.
     Missing(Key),
-    /// Nothing from outside can reach the Service.
+    /// The Service is not reachable from outside the cluster.
     NotExposed(Key),
-    /// With the policy Local nobody would answer.
+    /// No ingress node has an endpoint, so policy Local would drop all external traffic.
     NoIngressEndpoint(Key),
-    /// Somebody has declared another value.
+    /// Another manager has declared a different value.
     Declared(Key, Declared),
 }
 
@@ -39,7 +39,7 @@ impl Finding {
         }
     }
 
-    /// Whether it is a conflict with another manager.
+    /// Whether this is a conflict with another field manager.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Declared(..))
     }
@@ -101,7 +101,8 @@ pub(super) fn check(cluster: &Cluster, object: &Object<'_>, nodes: &[(&str, &Nod
     found
 }
 
-/// Who has declared another value for a field of the Service that must change.
+/// A conflicting declaration of a field of the Service that must change. None with `conflictPolicy:
+/// Force`.
 pub(super) fn declared(object: &Object<'_>, service: &Service) -> Option<Declared> {
     if object.forces() {
         return None;
@@ -123,7 +124,7 @@ pub(super) fn ingress_endpoints(
     ready.into_iter().filter(|(node, _)| on_ingress(node)).map(|(_, count)| count).sum()
 }
 
-/// What a Service's policy was, when nobody has written it down.
+/// A Service's policy, or its default.
 pub(super) fn policy(service: &Service) -> TrafficPolicy {
     service.policy.unwrap_or(TrafficPolicy::Cluster)
 }

@@ -1,6 +1,6 @@
-//! Which nodes show an object's Services in full: the ingress nodes that its selector names, and, while these do not serve a Service that was
-//! changed, the nodes that still do. So the last way in is never closed by a label that is taken away, a node that registers anew or a
-//! selector that matches nothing.
+//! Which nodes show an object's Services in full: the selected ingress nodes and, while none of
+//! them serves a changed Service, the nodes that still do. A removed label, a node that registers
+//! again or a selector that matches nothing therefore never cuts off the last serving node.
 
 use std::rc::Rc;
 
@@ -9,10 +9,11 @@ use isp_api::view::View;
 use super::snapshot::Object;
 use crate::cluster::{Cluster, Key, Node};
 
-/// Keeps the nodes that are the last to serve a Service of the object.
+/// Determines `kept`: the unselected nodes that must keep showing the Services in full.
 pub(super) fn keep(cluster: &Cluster, nodes: &[(&str, &Node)], object: &mut Object<'_>) {
     if object.deletion.is_some() {
-        // On the way back nothing is hidden that was not hidden before.
+        // During deletion, ingress nodes listed in the status stay ingress nodes, so nothing more
+        // is hidden.
         object.kept = places(nodes, |place, (name, _)| {
             !object.selected[place] && object.written.lists_ingress_node(name)
         });
@@ -21,7 +22,7 @@ pub(super) fn keep(cluster: &Cluster, nodes: &[(&str, &Node)], object: &mut Obje
             .touched
             .iter()
             .filter(|key| !serves(cluster, nodes, object, key, |place| object.selected[place]));
-        // None of them is selected, or the Service would not be lost.
+        // None of these is selected, or the Service would not be in `lost`.
         let mut kept: Vec<usize> = lost.flat_map(|key| serving(cluster, nodes, object, key)).collect();
         kept.sort_unstable();
         kept.dedup();
@@ -40,7 +41,8 @@ fn places(nodes: &[(&str, &Node)], is: impl Fn(usize, &(&str, &Node)) -> bool) -
     nodes.iter().enumerate().filter(|(place, node)| is(*place, node)).map(|(place, _)| place).collect()
 }
 
-/// Whether an ingress node of the object serves the Service: it has a ready endpoint and shows the Service in full now.
+/// Whether an ingress node of the object serves the Service: it has a ready endpoint and currently
+/// shows the Service in full.
 pub(super) fn has_way_in(
     cluster: &Cluster,
     nodes: &[(&str, &Node)],
@@ -60,7 +62,8 @@ fn serves(
     serving(cluster, nodes, object, service).any(among)
 }
 
-/// The nodes with a ready endpoint of the Service that show it in full now: no agent runs there, or one that says so.
+/// The nodes with a ready endpoint that currently show the Service in full: they have no agent, or
+/// their agent reports the full view.
 fn serving(
     cluster: &Cluster,
     nodes: &[(&str, &Node)],

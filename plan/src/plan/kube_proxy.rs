@@ -1,9 +1,12 @@
-//! Which DaemonSet is the cluster's kube-proxy, how it is configured, where it runs, and what keeps it off nodes with an agent.
+//! Which DaemonSet is the cluster's kube-proxy, how it is configured, where it runs, and how it is
+//! kept off nodes with an agent.
 //!
-//! That is a requirement in each term of its node affinity. Terms that are there are extended, whoever has declared them: without them no
-//! agent could come. Somebody who takes the requirement off again is followed twice. Then he is named and not fought, and the nodes are
-//! handed back, because two kube-proxies on a node undo each other's rules. How often it was set stands in the status of the oldest
-//! object that needs it, before it is set: an annotation could go with the requirement.
+//! A requirement in each term of its node affinity keeps it off. Existing terms are extended even
+//! if another manager has declared them: without the requirement no agent could run. If another
+//! manager removes the requirement, the operator sets it twice in total. Then it reports the other
+//! manager and hands the nodes back, because two kube-proxies on a node overwrite each other's
+//! rules. The count is stored in the status of the oldest object that needs it, before the affinity
+//! is written: an annotation on the DaemonSet could be removed together with the requirement.
 
 mod keep_off;
 mod left_out;
@@ -20,7 +23,7 @@ pub(super) use self::left_out::LeftOut;
 use crate::cluster::{Cluster, DaemonSet, Key};
 use crate::observe::{NoKubeProxy, flag, mounted_file};
 
-/// Why no agent can be made from the cluster's kube-proxy.
+/// Why no agent can be derived from the cluster's kube-proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Problem {
     #[error(
@@ -45,7 +48,7 @@ pub(super) enum Problem {
     Unusable(Key, Box<NoAgent>),
 }
 
-/// Why it cannot be told by which kubeconfig kube-proxy finds the API server.
+/// Why kube-proxy's kubeconfig cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum NoKubeconfig {
     #[error(
@@ -97,14 +100,14 @@ impl From<NoKubeProxy> for Problem {
     }
 }
 
-/// Where kube-proxy reads its kubeconfig.
+/// The path of kube-proxy's kubeconfig.
 pub(super) fn kubeconfig(cluster: &Cluster, key: &Key, set: &DaemonSet) -> Result<String, Problem> {
     let pod = set.object.spec.template.spec.as_ref();
     let found = pod.ok_or(NoKubeconfig::NoContainer).and_then(|pod| configured(cluster, key, pod));
     found.map_err(|why| Problem::NoKubeconfig(key.clone(), Box::new(why)))
 }
 
-/// Flags about the connection count only without --config, but for --master, which always does.
+/// With --config, kube-proxy ignores the connection flags, except --master, which always applies.
 fn configured(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Result<String, NoKubeconfig> {
     let found = pod.containers.iter().find(|container| runs_kube_proxy(container));
     let found = found.ok_or(NoKubeconfig::NoContainer)?;
@@ -147,19 +150,20 @@ fn keeps_off(term: &NodeSelectorTerm) -> bool {
     term.match_expressions.iter().flatten().any(|present| *present == requirement()) || matches_nothing(term)
 }
 
-/// A term without any requirement matches no node. With one of ours it would match nearly all.
+/// A term without requirements matches no node. Adding ours would make it match nearly all nodes.
 fn matches_nothing(term: &NodeSelectorTerm) -> bool {
     term.match_expressions.iter().flatten().next().is_none()
         && term.match_fields.iter().flatten().next().is_none()
 }
 
-/// Whether kube-proxy stays off nodes with an agent. The terms are alternatives, so each of them must say so.
+/// Whether the node affinity excludes nodes with an agent. A node has to match only one term, so
+/// each term must contain the requirement.
 pub(super) fn is_kept_off(set: &DaemonSet) -> bool {
     let terms = terms(set);
     !terms.is_empty() && terms.iter().all(keeps_off)
 }
 
-/// The terms without our requirement: as they were before it was added to each of them.
+/// The terms without our requirement, as they were before it was added.
 fn original(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
     let original = |term: &NodeSelectorTerm| {
         let mut term = vec![term.clone()];
@@ -171,7 +175,7 @@ fn original(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
     terms.iter().flat_map(original).collect()
 }
 
-/// The terms with our requirement in each. There is one at least.
+/// The terms with our requirement added to each; at least one term.
 fn kept_off(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
     if terms.is_empty() {
         return vec![NodeSelectorTerm { match_expressions: Some(vec![requirement()]), match_fields: None }];

@@ -1,5 +1,5 @@
-//! The pools: which node belongs to which, and the DaemonSets of each: one for the agents of a revision, and one that pulls its images
-//! ahead while nodes have yet to go over to it.
+//! The pools: the assignment of nodes to pools, and the DaemonSets of each pool: one runs the
+//! agents of a revision, one prepulls its images while nodes still have to be handed over to it.
 
 mod made;
 
@@ -19,32 +19,33 @@ use crate::cluster::{DaemonSet, Key, PodRole};
 use crate::observe::{kube_proxy as find_kube_proxy, role};
 
 pub(super) struct Pools<'a> {
-    /// For each node, the pool that it should be in.
+    /// For each node, the pool it should be in.
     pub(super) assigned: Vec<Option<&'a str>>,
     pub(super) by_name: BTreeMap<&'a str, Pool<'a>>,
     accounts: Accounts,
 }
 
 pub(super) struct Pool<'a> {
-    /// Its nodes, by their place in the snapshot.
+    /// Its nodes, as indices into the snapshot.
     pub(super) members: Vec<usize>,
-    /// The oldest object that needs it, by its place. None: it is retained, and no object needs it.
+    /// Index of the oldest object that needs it. None for a retained pool that no object needs.
     pub(super) lead: Option<usize>,
-    /// Whether one of them may be handed over now, as far as the objects are concerned.
+    /// Whether the objects permit handing over one of its nodes now.
     pub(super) begun: bool,
-    /// The cluster's kube-proxy and the DaemonSets that are made from it.
+    /// The cluster's kube-proxy and the DaemonSets derived from it.
     pub(super) made: Result<Made<'a>, Problem>,
-    /// Whether its agents have an account with the rights that they need, once something may be begun.
+    /// Whether the agents' ServiceAccount and its RBAC are in place.
     pub(super) account: Result<(), accounts::Problem>,
 }
 
 impl Pool<'_> {
-    /// The revision that its nodes should have.
+    /// The target revision of its nodes.
     pub(super) fn revision(&self) -> Option<&str> {
         self.made.as_ref().ok().map(|made| made.revision.as_str())
     }
 
-    /// Whether its nodes must go back, because the cluster's kube-proxy does not leave them.
+    /// Whether its nodes must be handed back, because another manager keeps removing kube-proxy's
+    /// node affinity.
     pub(super) fn gives_up(&self) -> bool {
         matches!(self.made, Err(Problem::NotKeptOff { .. }))
     }
@@ -84,12 +85,12 @@ impl<'a> Pools<'a> {
         Self { assigned, by_name: pools, accounts }
     }
 
-    /// Creates, updates and deletes the pools' DaemonSets, and the account of their agents.
+    /// Creates, updates and deletes the pools' DaemonSets and the agents' ServiceAccount.
     pub(super) fn plan(&self, snapshot: &Snapshot<'a>, plan: &mut Plan) {
         self.accounts.plan(snapshot, plan);
         for (name, pool) in &self.by_name {
             let (Ok(made), Ok(())) = (&pool.made, &pool.account) else { continue };
-            // On the way out everything stays as it is until it goes.
+            // During cleanup DaemonSets are only deleted, not updated.
             if snapshot.settings.cleanup {
                 continue;
             }
@@ -97,7 +98,8 @@ impl<'a> Pools<'a> {
                 let daemon_set = Box::new(daemon_set.clone());
                 plan.actions.push(Action::ApplyPool { pool: (*name).to_owned(), daemon_set });
             };
-            // An agent that is there is kept up to date; a first one comes when something may be begun.
+            // Existing agents are kept up to date. The first DaemonSet is created when an object
+            // may begin.
             if !made.present && (pool.begun || has_nodes(snapshot, name, None)) {
                 apply(&made.agents);
             }
@@ -106,7 +108,7 @@ impl<'a> Pools<'a> {
             }
         }
         for (key, set) in snapshot.made.iter().copied() {
-            // A pool that is retained and has nodes is one of the pools, like others.
+            // A retained pool that still has nodes is in `by_name` and handled like any other.
             let kept = is_retained(snapshot, set) && !self.by_name.contains_key(pool_of(set));
             if !self.is_wanted(snapshot, set) && !kept {
                 plan.actions
@@ -115,11 +117,11 @@ impl<'a> Pools<'a> {
         }
     }
 
-    /// Whether a DaemonSet that is there is still of use.
+    /// Whether an existing DaemonSet is still needed.
     fn is_wanted(&self, snapshot: &Snapshot<'_>, set: &DaemonSet) -> bool {
         match role(&set.object.metadata) {
             Some(PodRole::Agent { pool, revision }) => {
-                // As long as it would be made anew, it stays.
+                // Keep it as long as `plan` would recreate it.
                 let current = self.by_name.get(pool.as_str()).is_some_and(|found| {
                     found.revision() == Some(&revision) && (found.begun || has_nodes(snapshot, &pool, None))
                 });
@@ -134,7 +136,7 @@ impl<'a> Pools<'a> {
         }
     }
 
-    /// The oldest object that needs this kube-proxy to stay off nodes with an agent.
+    /// The oldest object that needs this kube-proxy kept off nodes with an agent.
     pub(super) fn keep_off<'s>(
         &self,
         snapshot: &'s Snapshot<'a>,
@@ -145,7 +147,8 @@ impl<'a> Pools<'a> {
         snapshot.objects.get(begun.filter_map(|pool| pool.lead).min()?)
     }
 
-    /// Whether the pools of an object that goes are marked to stay, as far as nobody else needs them.
+    /// Whether the pools of an object that is being deleted are up to date, which includes the
+    /// retained mark if no other object needs them.
     pub(super) fn are_retained(&self, snapshot: &Snapshot<'_>, object: &Object<'_>) -> bool {
         self.by_name.iter().all(|(name, pool)| {
             let of_object = pool.members.iter().any(|node| object.is_elsewhere(*node));
@@ -155,12 +158,12 @@ impl<'a> Pools<'a> {
     }
 }
 
-/// Whether a node has yet to go over to the pool's revision.
+/// Whether images must be prepulled: a node still has to be handed over to the pool's revision.
 fn wants_images(snapshot: &Snapshot<'_>, name: &str, pool: &Pool<'_>) -> bool {
     let Some(revision) = pool.revision() else { return false };
     let has_it = |node: &usize| {
         let node = snapshot.nodes[*node].1;
-        // One that is started anew has its images.
+        // A restarting node already has the images.
         let restarts = node.handover.as_ref().is_some_and(|handover| handover.restart);
         let has = node.revision.as_deref() == Some(revision) || restarts;
         node.pool.as_deref() == Some(name) && has
@@ -174,20 +177,22 @@ fn wants_images(snapshot: &Snapshot<'_>, name: &str, pool: &Pool<'_>) -> bool {
         || snapshot.nodes.iter().any(|(_, node)| node.images.as_deref() == Some(revision))
 }
 
-/// Whether something may be begun on a node: for an object that needs it, or because its pool is retained.
+/// Whether changes may start on a node: an object that needs it permits them, or its pool is
+/// retained.
 pub(super) fn may_begin(snapshot: &Snapshot<'_>, node: usize) -> bool {
     let mut needing = snapshot.needing(node).peekable();
     needing.peek().is_none() || needing.any(Object::may_begin)
 }
 
-/// Whether a DaemonSet of ours, or a change of kube-proxy, is left that is not to stay.
+/// Whether a DaemonSet of ours or a change to kube-proxy is left, apart from retained ones.
 pub(super) fn anything_left(snapshot: &Snapshot<'_>) -> bool {
     let (kept, gone): (Vec<_>, Vec<_>) =
         snapshot.made.iter().copied().partition(|(_, set)| is_retained(snapshot, set));
     !gone.is_empty() || (kept.is_empty() && kube_proxy::anything_left(snapshot))
 }
 
-/// Whether any node has an agent of the pool, of one revision or of any, or may have to go back to it.
+/// Whether a node runs the pool's agent, or may be rolled back to it. `revision` limits this to one
+/// revision.
 fn has_nodes(snapshot: &Snapshot<'_>, pool: &str, revision: Option<&str>) -> bool {
     snapshot.nodes.iter().any(|(_, node)| {
         let from = node.handover.as_ref().and_then(|handover| handover.from.as_deref());
@@ -201,7 +206,8 @@ pub(super) fn is_retained(snapshot: &Snapshot<'_>, set: &DaemonSet) -> bool {
     !snapshot.settings.cleanup && annotations.is_some_and(|all| all.contains_key(RETAINED_ANNOTATION))
 }
 
-/// The DaemonSet by which the nodes of a pool keep their agents though no object needs them.
+/// The retained DaemonSet that lets nodes of a pool keep their agents although no object needs
+/// them.
 fn retained<'a>(snapshot: &Snapshot<'a>, pool: &str) -> Option<&'a DaemonSet> {
     snapshot
         .made
@@ -211,7 +217,7 @@ fn retained<'a>(snapshot: &Snapshot<'a>, pool: &str) -> Option<&'a DaemonSet> {
         .find(|set| pool_of(set) == pool && is_retained(snapshot, set))
 }
 
-/// The account that the agents of a pool run with at present.
+/// The UID of the ServiceAccount that the pool's agents currently use.
 fn account_of<'a>(snapshot: &Snapshot<'a>, pool: &str) -> Option<&'a str> {
     snapshot.made.iter().filter(|(_, set)| pool_of(set) == pool).find_map(|(_, set)| {
         let pods = set.object.spec.template.metadata.as_ref()?;
@@ -219,13 +225,13 @@ fn account_of<'a>(snapshot: &Snapshot<'a>, pool: &str) -> Option<&'a str> {
     })
 }
 
-/// The pool of a DaemonSet of ours.
+/// The pool of one of our DaemonSets.
 fn pool_of(set: &DaemonSet) -> &str {
     let labels = set.object.metadata.labels.as_ref();
     labels.and_then(|labels| labels.get(AGENT_POOL_LABEL)).map(String::as_str).unwrap_or_default()
 }
 
-/// Which kube-proxy a pool is made from, and which object retains it.
+/// The kube-proxy that a pool is derived from, and the object to record if the pool is retained.
 fn source(snapshot: &Snapshot<'_>, pool: &str, lead: Option<usize>) -> made::Source {
     if let Some(lead) = lead {
         let object = &snapshot.objects[lead];
@@ -244,17 +250,18 @@ fn source(snapshot: &Snapshot<'_>, pool: &str, lead: Option<usize>) -> made::Sou
     made::Source { kube_proxy, object: None, name: annotation(RETAINED_ANNOTATION).unwrap_or_default() }
 }
 
-/// How fast a pool's nodes are changed: as the oldest object says that has it.
+/// The rollout settings of a pool: those of the oldest object that has it.
 pub(super) fn settings_of(snapshot: &Snapshot<'_>, pool: &str) -> Settings {
     let has_it = |object: &&Object<'_>| object.written.spec.pools().iter().any(|own| own.name == pool);
     snapshot.objects.iter().find(has_it).map(|object| object.written.spec.rollout.clone()).unwrap_or_default()
 }
 
-/// The pools of one object, ready to be matched.
+/// The parsed pool selectors of one object.
 struct Selectors<'a>(Vec<(&'a str, Selector)>);
 
-/// Each node that needs an agent belongs to the first pool that matches, of the oldest object that needs one there. One that
-/// has an agent and matches no pool any more keeps it for as long as it is needed, or for as long as its pool is retained.
+/// Assigns each node that needs an agent to the first matching pool of the oldest object that needs
+/// an agent there. A node with an agent that no longer matches any pool keeps its pool while an
+/// agent is needed or the pool is retained.
 fn assign<'a>(snapshot: &Snapshot<'a>) -> Vec<Option<(&'a str, Option<usize>)>> {
     let selectors: Vec<Selectors<'a>> = snapshot
         .objects
@@ -290,7 +297,7 @@ fn assign<'a>(snapshot: &Snapshot<'a>) -> Vec<Option<(&'a str, Option<usize>)>> 
     (0..snapshot.nodes.len()).map(pool_of).collect()
 }
 
-/// Whether every object that needs the nodes goes and leaves its pool.
+/// Whether every object that needs these nodes is being deleted with `deletionPolicy: Retain`.
 fn is_to_be_retained(snapshot: &Snapshot<'_>, members: &[usize]) -> bool {
     members.iter().all(|node| snapshot.needing(*node).all(|object| object.deletion == Some(Deletion::Retain)))
 }

@@ -1,20 +1,22 @@
-//! Step 2: which node goes over to the agent, to another revision of it, or back, and when.
+//! Step 2: which nodes are handed over to the agent, to another revision of it, or back, and when.
 //!
-//! | the node has | and should have | then |
+//! | node has | should have | result |
 //! |---|---|---|
-//! | pool P, revision R, going over | P, R | it has gone over when its agent is ready and has acknowledged; late, it is rolled back or waited for |
-//! | pool P, revision R | P, R | it is done, if its agent is ready |
-//! | pool P, revision Q | P, R | it is a candidate for R |
-//! | pool O | P | it is a candidate for P |
-//! | nothing | P | it is a candidate, unless the same revision has failed there |
-//! | pool P | nothing | it is a candidate for the way back |
-//! | nothing, going back | | it has gone back when the cluster's kube-proxy is ready there |
+//! | pool P, revision R, handover in progress | P, R | completes when the agent is ready and has acknowledged; after the deadline it is rolled back or left waiting, by `onFailure` |
+//! | pool P, revision R | P, R | done, if the agent is ready |
+//! | pool P, revision Q | P, R | candidate for R |
+//! | pool O | P | candidate for P |
+//! | nothing | P | candidate, unless the same revision has failed there |
+//! | pool P | nothing | candidate for handing back |
+//! | nothing, hand-back in progress | | completes when the cluster's kube-proxy is ready there |
 //!
-//! A candidate first pulls the images of the revision, while whatever serves the node goes on, and goes over when they are there. A wave
-//! begins in a pool when nobody there is on the way, in either direction; it is as large as `rollout.maxUnavailable` says.
+//! A candidate first pulls the images of the revision while its current kube-proxy keeps serving,
+//! and is handed over once they are on the node. A pool starts a wave only when none of its nodes
+//! is in transition, in either direction. `rollout.maxUnavailable` limits the size of a wave.
 //!
-//! A node on which the cluster's own kube-proxy was seen beside the agent is suspect: it has rules that the agent's kube-proxy does not know
-//! of, and would overlook for an hour. Its agent is started anew, which writes all rules anew, once the other one has ended.
+//! A node is suspect if the cluster's own kube-proxy was seen running beside the agent: it left
+//! rules that the agent's kube-proxy does not know about and would not resync for an hour. Once the
+//! other kube-proxy has ended, the agent is restarted, which rewrites all rules.
 
 mod node;
 mod pods;
@@ -36,54 +38,54 @@ use crate::cluster::Node;
 use crate::record::{Failure, Handover};
 use crate::waits::Wait;
 
-/// How long an agent may be unready, in seconds, before that is a failure.
+/// How long an agent may be unready before that counts as a failure, in seconds.
 const UNREADY: u32 = 30;
-/// How long, in seconds, leftovers on a node may hold anybody up.
+/// How long leftover operator fields on a node may delay finalizer removal, in seconds.
 const LEFTOVERS: u32 = 60;
 
-/// How a node is, as far as agents are concerned.
+/// The rollout state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It needs no agent.
+    /// No agent is needed.
     NotNeeded,
-    /// It needs one, and belongs to no pool.
+    /// An agent is needed, but no pool matches.
     WithoutPool,
-    /// It needs one and waits for its turn.
+    /// Waits for its turn.
     Waiting,
-    /// It waits, and its kubelet does not answer.
+    /// Waits, and the node is not ready.
     Unreachable,
-    /// The images of its agent are being pulled.
+    /// The agent's images are being pulled.
     Pulling,
-    /// It goes over to the agent.
+    /// Handover to the agent is in progress.
     GoingOver,
-    /// It should have gone over by now.
+    /// Missed the deadline; not rolled back.
     Late(String),
-    /// It was rolled back.
+    /// Failed: rolled back, or its images could not be pulled.
     Failed(String),
-    /// It has its agent.
+    /// Runs the current revision of its agent.
     Done,
-    /// It has an agent of another revision, which is ready, and waits for its turn.
+    /// Runs a ready agent of another revision and waits for its turn.
     Outdated,
-    /// It has gone over, and its agent is not ready.
+    /// Handed over, but the agent is not ready.
     NotReady {
         reason: String,
-        /// Whether that has lasted.
+        /// Whether the agent has been unready for longer than the limit.
         lasts: bool,
     },
-    /// The cluster's own kube-proxy runs, or ran, beside its agent.
+    /// The cluster's own kube-proxy runs, or ran, beside the agent.
     Suspect,
-    /// It goes back to the cluster's kube-proxy.
+    /// Hand-back to the cluster's kube-proxy is in progress.
     GoingBack,
 }
 
 pub(super) struct Rollout<'a> {
     pub(super) states: Vec<State>,
-    /// Of each node that needs an agent, whether the cluster's own kube-proxy runs there as well. As long as it does, it writes rules,
-    /// too, and sees everything.
+    /// For each node that needs an agent, whether the cluster's own kube-proxy also runs there. It
+    /// writes rules for unfiltered Services.
     pub(super) strays: Vec<bool>,
-    /// Of each node, whether it has gone over and its agent is ready, of whatever revision.
+    /// For each node, whether it is handed over and its agent is ready, of any revision.
     working: Vec<bool>,
-    /// Pools in which no wave begins, because of nodes that are late or have failed.
+    /// Pools in which no wave starts, because a node is late or has failed.
     held: BTreeSet<&'a str>,
     on_the_way_back: bool,
 }
@@ -124,7 +126,7 @@ impl<'a> Rollout<'a> {
         this
     }
 
-    /// A node with the label of its pool.
+    /// A node that carries the label of its pool.
     fn member(
         &mut self,
         facts: &NodeFacts<'_, 'a>,
@@ -142,7 +144,7 @@ impl<'a> Rollout<'a> {
                 plan.actions.push(facts.shape(NodeShape { handover, ..facts.as_it_is() }, NodeStep::Suspect));
                 State::Suspect
             }
-            // One whose revision cannot be told is as it should be: there is nothing to compare it with.
+            // Without a known target revision there is nothing to compare with: keep it.
             None if facts.revision(pool).is_none_or(|revision| facts.has_revision(revision)) => {
                 has_agent(facts, pool, State::Done, plan)
             }
@@ -153,7 +155,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// A node that goes over to the revision that its label says.
+    /// A node being handed over to the revision in its label.
     fn going_over(
         &mut self,
         facts: &NodeFacts<'_, 'a>,
@@ -178,12 +180,12 @@ impl<'a> Rollout<'a> {
             plan.wake_at(deadline);
             return ending(&failed, State::GoingOver);
         }
-        // One that is late with another revision than the present one is worth another try with that.
+        // Late with an outdated revision: try the current one.
         let outdated = facts.revision(pool).is_some_and(|revision| !facts.has_revision(revision));
         if outdated && failed.is_none() {
             return self.candidate(facts, pool, waves, plan);
         }
-        // On its way back from a revision that failed there: nothing is left to go back to.
+        // This was the rollback from a failed revision. There is nothing else to roll back to.
         if let Some(failed) = failed {
             self.held.insert(pool);
             return State::Failed(failed);
@@ -200,7 +202,8 @@ impl<'a> Rollout<'a> {
         self.is_late(facts, pool, failure, (back, NodeStep::RollBack), plan)
     }
 
-    /// A node that missed its deadline: it is waited for, or gets this shape, and no wave begins in its pool.
+    /// Handles a node that missed its deadline: leaves it waiting or applies this shape. No further
+    /// wave starts in its pool.
     fn is_late(
         &mut self,
         facts: &NodeFacts<'_, 'a>,
@@ -221,7 +224,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// A node that should have another agent than it has.
+    /// A node that should run a different agent.
     fn candidate(
         &mut self,
         facts: &NodeFacts<'_, 'a>,
@@ -230,7 +233,7 @@ impl<'a> Rollout<'a> {
         plan: &mut Plan,
     ) -> State {
         if let Some(failure) = facts.failure(pool) {
-            // A node that is down anyway holds up nobody else.
+            // A node that is down anyway does not block the others.
             if facts.node.ready {
                 self.held.insert(pool);
             }
@@ -262,7 +265,7 @@ impl<'a> Rollout<'a> {
         self.is_late(facts, pool, failure, (back, NodeStep::GiveUpImages), plan)
     }
 
-    /// A node with a label that it should not have.
+    /// A node whose pool label should be removed.
     fn going_back(
         &mut self,
         facts: &NodeFacts<'_, 'a>,
@@ -271,7 +274,8 @@ impl<'a> Rollout<'a> {
         plan: &mut Plan,
     ) -> State {
         if facts.was_sent_back() {
-            // The write failed, or somebody, its own kubelet for example, put the label on it again: then nobody waits for it twice.
+            // The write failed, or something (for example its kubelet) restored the label. Waits
+            // only until the first deadline, not again.
             let settings = settings_of(facts.snapshot, pool);
             let seconds = settings.progress_deadline_seconds;
             let in_time = facts.snapshot.now < facts.back_by(seconds) && !facts.keeps_coming(seconds);
@@ -286,7 +290,7 @@ impl<'a> Rollout<'a> {
         State::GoingBack
     }
 
-    /// A node without a label: going back, back, or never gone.
+    /// A node without a pool label: hand-back in progress, completed, or never handed over.
     fn coming_back(
         &mut self,
         facts: &NodeFacts<'_, 'a>,
@@ -298,13 +302,14 @@ impl<'a> Rollout<'a> {
         if let Some(handover) = &node.handover {
             let settings = settings_of(facts.snapshot, &handover.pool);
             let deadline = facts.back_by(settings.progress_deadline_seconds);
-            // Nobody else waits for longer, whatever somebody keeps writing on the node.
+            // Bounds the wait, even if something keeps rewriting the node.
             self.on_the_way_back |=
                 facts.snapshot.now < deadline && !facts.keeps_coming(settings.progress_deadline_seconds);
             if let Some(pool) = wanted.filter(|pool| *pool == handover.pool) {
                 waves.entry(pool).or_default().on_the_way += 1;
             }
-            // Waited for in vain: the label is gone, so kube-proxy comes whenever it can.
+            // Complete after the deadline, too: the label is gone, so kube-proxy starts when it
+            // can.
             if facts.is_back() || facts.snapshot.now >= deadline {
                 let shape = NodeShape { failure: node.failure.clone(), ..NodeShape::default() };
                 plan.actions.push(facts.shape(shape, NodeStep::HandedBack));
@@ -324,7 +329,7 @@ impl<'a> Rollout<'a> {
         State::NotNeeded
     }
 
-    /// Deletes the reports of agents that are gone.
+    /// Deletes the reports of agents that no longer exist.
     fn forget(&mut self, snapshot: &Snapshot<'a>, pods: &Pods<'_>, plan: &mut Plan) {
         for (name, report) in &snapshot.cluster.reports {
             let node = snapshot.cluster.nodes.get(name);
@@ -334,7 +339,8 @@ impl<'a> Rollout<'a> {
             if node.is_some_and(|node| node.pool.is_some() && !stopped(node)) {
                 continue;
             }
-            // An agent that has not ended yet would write it again. On a node that does not answer it may never end.
+            // A terminating agent would recreate its report. On an unreachable node it may never
+            // terminate.
             let ending = node.is_some() && pods.agent(name, None).is_some();
             let back = node.is_some_and(|node| node.pool.is_none() && (node.ready || !ending));
             self.on_the_way_back |= back;
@@ -344,12 +350,12 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// Whether a node is on its way back to the cluster's kube-proxy, or has something of ours left.
+    /// Whether a node is being handed back or still carries operator fields.
     pub(super) fn on_the_way_back(&self) -> bool {
         self.on_the_way_back
     }
 
-    /// Whether a node has acknowledged the object's generation and keeps to it.
+    /// Whether the node's agent works and has acknowledged the object's generation.
     pub(super) fn has_acknowledged(
         &self,
         snapshot: &Snapshot<'_>,
@@ -361,10 +367,11 @@ impl<'a> Rollout<'a> {
             && report.is_some_and(|report| node::acknowledges(&report.acknowledged, object, place))
     }
 
-    /// How many nodes are elsewhere for the object, and how many of them have acknowledged its generation and keep to it.
+    /// The number of the object's non-ingress nodes, and how many of them have a working agent that
+    /// has acknowledged the object's generation.
     pub(super) fn acknowledged(&self, snapshot: &Snapshot<'_>, object: &Object<'_>) -> (usize, usize) {
         let (mut elsewhere, mut ready) = (0, 0);
-        // Nodes that report the same share it, so mostly one look is enough.
+        // Nodes with equal reports share one allocation, so consecutive lookups usually hit.
         let mut last: Option<(*const _, bool)> = None;
         for (place, (name, _)) in snapshot.nodes.iter().enumerate() {
             if !object.is_elsewhere(place) {
@@ -387,7 +394,7 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// A node that has gone over: whether its agent is still ready.
+/// The state of a node that was handed over: `ready` if its agent is ready.
 fn has_agent(facts: &NodeFacts<'_, '_>, pool: &str, ready: State, plan: &mut Plan) -> State {
     let Some(reason) = facts.unready(pool) else { return ready };
     let failed = facts.snapshot.clock.end(Wait::NotReady { node: facts.name.to_owned() }, UNREADY);
@@ -398,7 +405,7 @@ fn has_agent(facts: &NodeFacts<'_, '_>, pool: &str, ready: State, plan: &mut Pla
     State::NotReady { reason, lasts }
 }
 
-/// A node whose agent has to be started anew.
+/// A node whose agent must be restarted.
 fn restarting(facts: &NodeFacts<'_, '_>, pool: &str, wave: &mut Wave, plan: &mut Plan) -> State {
     let node = facts.node;
     if node.revision.is_some() {
@@ -407,12 +414,12 @@ fn restarting(facts: &NodeFacts<'_, '_>, pool: &str, wave: &mut Wave, plan: &mut
         }
         return State::Suspect;
     }
-    // On a node that does not answer the agent may never end; nobody else waits for that.
+    // On an unreachable node the agent may never terminate, so it does not block the wave.
     wave.on_the_way += usize::from(node.ready);
     let gone = facts.pods.agent(facts.name, None).is_none();
     let forgotten = !facts.snapshot.cluster.reports.contains_key(facts.name);
     if gone && forgotten {
-        // The revision that it had, or the present one where that is not known any more.
+        // The previous revision, or the current one if the previous DaemonSet no longer exists.
         let former = node.handover.as_ref().and_then(|handover| handover.from.clone());
         let there = former.filter(|from| facts.pods.has_daemon_set(facts.snapshot, pool, from));
         let revision = there.or_else(|| facts.revision(pool).map(str::to_owned));

@@ -1,19 +1,20 @@
-//! Steps 3 to 5 and the way back: the label and the policy of each Service.
+//! Steps 3 to 5 and their reversal: the label and the policy of each Service.
 //!
-//! | a Service that is wanted | and | then |
+//! | claimed Service | precondition | change |
 //! |---|---|---|
-//! | does not carry the label | every non-ingress node has acknowledged, an ingress node has an endpoint | it gets the label |
-//! | carries the label, policy Cluster | the same | it gets the policy Local |
-//! | carries the label, no ingress node serves it, another node has an endpoint | | it loses the label: every node shows it |
-//! | has Local, no endpoint for 30 s, `FallBack` | | that is written down and the label goes, then the policy goes back |
-//! | was opened or fell back, an ingress node serves it for 30 s | every non-ingress node has acknowledged | it gets the label, then the policy Local |
+//! | has no label | every non-ingress node has acknowledged; an ingress node has an endpoint | add the label |
+//! | has the label, policy Cluster | the same | set the policy to Local |
+//! | has the label, no ingress node serves it, another node has an endpoint | | remove the label: every node shows the Service |
+//! | policy Local, no ingress endpoint for 30 s, `FallBack` | | record the fallback and remove the label, then restore the policy |
+//! | was opened or fell back, an ingress node serves it for 30 s | every non-ingress node has acknowledged | add the label, then set the policy to Local |
 //!
-//! | a Service that is no longer wanted | then |
+//! | Service no longer claimed | change |
 //! |---|---|
-//! | the policy is ours | it goes back to whom it was taken from, or to its default |
-//! | it is not | a label that was taken goes back, then everything else of ours is given up |
+//! | the operator owns the policy | return it to its previous owner, or let it default |
+//! | the operator does not own it | return a replaced label, then release all remaining fields |
 //!
-//! What somebody else has declared is not touched; what somebody else has put back twice is not set a third time.
+//! Fields that another manager has declared are not changed. A field that was reverted twice is not
+//! set a third time.
 
 mod restore;
 
@@ -36,15 +37,16 @@ use crate::ownership::{Owner, foreign, ours, undeclared_owner};
 use crate::record::{OriginalLabel, ServiceRecord};
 use crate::waits::Wait;
 
-/// How long an endpoint must be gone, or back, in seconds, before label and policy follow.
+/// How long ingress endpoints must be gone or back before the Service falls back or is labelled
+/// again, in seconds.
 const STEADY: u32 = 30;
-/// How often a field is set before whoever puts it back is left alone.
+/// How often a field is set before the operator stops contesting it.
 const OFTEN: u32 = 2;
 
 const NOBODY_ANSWERS: &str = "no ingress node has a ready endpoint: external traffic to it is dropped";
 const OPEN: &str = "no ingress node has a ready endpoint: every node shows the Service, so that those with an endpoint answer";
 
-/// What is known about the Services of each object, by the object's place in the snapshot.
+/// The status of each object's Services, by the object's index in the snapshot.
 pub(super) type News = BTreeMap<usize, Vec<ServiceStatus>>;
 
 pub(super) fn plan(snapshot: &Snapshot<'_>, rollout: &Rollout<'_>, plan: &mut Plan) -> News {
@@ -71,7 +73,7 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, rollout: &Rollout<'_>, plan: &mut Pl
             let Some(service) = snapshot.service(key) else { continue };
             let claimed = snapshot.claims.get(key);
             if object.deletion.is_none() && claimed.is_some() {
-                // Its own, or taken over by the object that has it now.
+                // Still its own, or now claimed by another object.
                 continue;
             }
             match object.deletion {
@@ -98,7 +100,7 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, rollout: &Rollout<'_>, plan: &mut Pl
     news
 }
 
-/// A Service that an object wants and may have.
+/// A Service that an object claims.
 struct Wanted<'s, 'a> {
     snapshot: &'s Snapshot<'a>,
     object: &'s Object<'a>,
@@ -122,7 +124,8 @@ impl Wanted<'_, '_> {
         let labelled = service.labels.get(&object.label.key) == Some(&object.label.value);
         let local = service.policy == Some(TrafficPolicy::Local);
         let here = if labelled && local { ServiceState::Preserved } else { ServiceState::Waiting };
-        // Whatever else is the matter, the last way in is not closed.
+        // Takes precedence over all other checks: never hide a Service that only non-ingress nodes
+        // can serve.
         if labelled && object.held && !service.deleting && !self.is_open() && self.must_open() {
             return self.open(plan);
         }
@@ -142,30 +145,31 @@ impl Wanted<'_, '_> {
             return self.label(plan);
         }
         if self.record_is_missing() {
-            // Somebody has removed what was written down, or another object had the Service before.
+            // The record annotation was removed, or it belongs to another object.
             let record = self.record();
             plan.actions.push(self.shape(record, ours(&service.owners), ServiceStep::Label));
         }
         if local { self.keep(plan) } else { self.localise(plan) }
     }
 
-    /// Whether it was opened, or fell back, for this object.
+    /// Whether the Service was opened or fell back for this object.
     fn is_open(&self) -> bool {
         let record = self.service.record.as_ref().filter(|record| record.object == self.object.name);
         record.is_some_and(|record| record.opened)
     }
 
-    /// Whether hiding it would close the last way in: no ingress node serves it, and another node could.
+    /// Whether hiding it would cut it off: no ingress node serves it, but another node has an
+    /// endpoint.
     fn must_open(&self) -> bool {
         let could = || self.snapshot.cluster.ready_endpoints(self.key).values().any(|count| *count > 0);
         !self.has_way_in && could()
     }
 
-    /// Has every node show it.
+    /// Removes the label, so that every node shows the Service.
     fn open(&mut self, plan: &mut Plan) {
         let ours = self.service.owners.iter().find(|owner| owner.is_us());
         if !ours.is_some_and(|owner| owner.labels.contains(&self.object.label.key)) {
-            // Somebody else holds the label, too.
+            // Another manager owns the label, so removing ours has no effect.
             return self.say(ServiceState::Preserved, NOBODY_ANSWERS);
         }
         let record = ServiceRecord { opened: true, ..self.record() };
@@ -173,7 +177,7 @@ impl Wanted<'_, '_> {
         self.say(ServiceState::Open, OPEN);
     }
 
-    /// It is shown on every node, until an ingress node serves it again.
+    /// Handles a Service that every node shows until an ingress node serves it again.
     fn stay_open(&mut self, labelled: bool, plan: &mut Plan) {
         let mut record = self.record();
         let fell_back = record.fell_back;
@@ -199,7 +203,7 @@ impl Wanted<'_, '_> {
         self.say(state, "gets the label");
     }
 
-    /// Gives the policy up where that is asked for, when no ingress node has had an endpoint for a while.
+    /// With `FallBack`, gives up the policy once no ingress node has had an endpoint for a while.
     fn fall_back(&mut self, steady: Timestamp, mut record: ServiceRecord, plan: &mut Plan) {
         let falls_back = self.object.written.spec.when_no_ingress_endpoint == WhenNoIngressEndpoint::FallBack
             && ours(&self.service.owners);
@@ -216,7 +220,7 @@ impl Wanted<'_, '_> {
         }
     }
 
-    /// Step 3.
+    /// Step 3: adds the label.
     fn label(&mut self, plan: &mut Plan) {
         let mut record = self.record();
         if record.labelled >= OFTEN {
@@ -231,7 +235,7 @@ impl Wanted<'_, '_> {
         self.say(ServiceState::Waiting, "gets the label");
     }
 
-    /// Steps 4 and 5.
+    /// Steps 4 and 5: sets the policy to Local.
     fn localise(&mut self, plan: &mut Plan) {
         let mut record = self.record();
         let fell_back = record.fell_back;
@@ -247,14 +251,14 @@ impl Wanted<'_, '_> {
         plan.actions.push(self.shape(record, true, ServiceStep::Localise));
     }
 
-    /// Step 6: the policy is Local, and every node but the ingress nodes hides the Service.
+    /// Step 6: the policy is Local, and only ingress nodes show the Service.
     fn keep(&mut self, plan: &mut Plan) {
         let mut record = self.record();
         let some = self.status.ingress_endpoints > 0;
         let steady = self.steady_at(some);
         if some {
             if record.fell_back {
-                // It was about to fall back when an endpoint came.
+                // An endpoint appeared before the fallback was complete.
                 record.fell_back = false;
                 plan.actions.push(self.shape(record, true, ServiceStep::Localise));
             }
@@ -264,13 +268,13 @@ impl Wanted<'_, '_> {
         self.fall_back(steady, record, plan);
     }
 
-    /// When an ingress node will have had an endpoint, or none, for a while.
+    /// When the presence or absence of ingress endpoints will have lasted long enough.
     fn steady_at(&self, some: bool) -> Timestamp {
         let (object, service) = (self.object.uid.to_owned(), self.key.clone());
         self.snapshot.clock.end(Wait::Endpoints { object, service, some }, STEADY)
     }
 
-    /// What every change waits for.
+    /// Checks the preconditions of every change, and reports the first that is not met.
     fn may_change(&mut self) -> bool {
         let begun = self.object.may_begin();
         let state = self.status.state;
@@ -279,7 +283,7 @@ impl Wanted<'_, '_> {
         } else if !self.has_way_in {
             self.say(state, "waits until an ingress node with a ready endpoint shows it in full");
         } else if !self.object.lists(self.key) {
-            // Written with this plan.
+            // This plan writes that status.
             self.say(state, "waits until the object's status lists it");
         } else if !begun {
             self.say(state, "waiting for the conditions of the object");
@@ -296,7 +300,7 @@ impl Wanted<'_, '_> {
         false
     }
 
-    /// The object that is being deleted and has not given the Service back yet.
+    /// The object that is being deleted and has not yet released the Service.
     fn held_by_one_that_goes(&self) -> Option<&str> {
         let deleted = self.snapshot.objects.iter().filter(|object| object.deletion.is_some());
         let mut holding = deleted.filter(|object| object.touched.contains(&self.key));
@@ -307,7 +311,8 @@ impl Wanted<'_, '_> {
         self.service.record.as_ref().is_none_or(|record| record.object != self.object.name || record.retained)
     }
 
-    /// What is written down, or would be. The counts are of one generation: a changed object is tried anew.
+    /// The current record, or a new one. The counts apply to one generation: a change of the spec
+    /// resets them.
     fn record(&self) -> ServiceRecord {
         let (object, service) = (self.object, self.service);
         let known = service.record.clone().unwrap_or_else(|| self.first_record());
@@ -323,7 +328,7 @@ impl Wanted<'_, '_> {
         }
     }
 
-    /// From the status where that has it, else from the Service as it is.
+    /// Taken from the status if known there, otherwise from the Service as it is.
     fn first_record(&self) -> ServiceRecord {
         let (object, service) = (self.object, self.service);
         let told = self.status.original.clone().filter(|_| service.owners.iter().any(Owner::is_us));
@@ -357,13 +362,13 @@ impl Wanted<'_, '_> {
         shape_service(self.key, self.service, shape, step)
     }
 
-    /// The same without the label. The policy stays as it is.
+    /// The same without the label. The policy does not change.
     fn shape_open(&self, record: ServiceRecord, step: ServiceStep) -> Action {
         let shape = Shape { label: None, local: ours(&self.service.owners), record: Some(record) };
         shape_service(self.key, self.service, shape, step)
     }
 
-    /// Somebody keeps undoing what was done.
+    /// Reports that another manager keeps reverting the field.
     fn put_back(&mut self, field: &str, owns: impl Fn(&Owner) -> bool) {
         let managers: Vec<_> = foreign(&self.service.owners)
             .filter(|owner| owns(owner))
@@ -389,7 +394,7 @@ fn shape_service(key: &Key, service: &Service, shape: Shape, step: ServiceStep) 
     Action::ShapeService { service, identity, shape: Box::new(shape), step }
 }
 
-/// What can be said about a Service whatever is done with it.
+/// The parts of a Service's status that do not depend on its state.
 fn status(snapshot: &Snapshot<'_>, object: &Object<'_>, key: &Key) -> ServiceStatus {
     let service = snapshot.service(key);
     let said = object.written.status.as_ref().and_then(|status| {
@@ -397,7 +402,7 @@ fn status(snapshot: &Snapshot<'_>, object: &Object<'_>, key: &Key) -> ServiceSta
         services.find(|said| said.namespace == key.namespace && said.name == key.name)
     });
     let ingress_endpoints = snapshot.ingress_endpoints(object, key);
-    // Times are kept to the second, as the API server keeps them.
+    // The API server stores times in whole seconds.
     let now = Timestamp::from_second(snapshot.now.as_second()).unwrap_or(snapshot.now);
     let same = said.filter(|said| (said.ingress_endpoints == 0) == (ingress_endpoints == 0));
     let since = same.and_then(|said| said.ingress_endpoints_since.clone());

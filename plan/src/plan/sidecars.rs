@@ -1,11 +1,13 @@
-//! The pods' side: what sets Istio's interception mode on new pods, and how those that exist stand.
+//! Pods with sidecars: the admission objects that set Istio's interception mode on new pods, and
+//! the count of existing pods.
 //!
-//! What decides on new pods follows from the objects alone and is not a step on the way: it harms nobody who has no sidecar, and a
-//! pod that it misses is counted. It goes with the last object that asks for it, also under `deletionPolicy: Retain`, because the
-//! webhook decides by the objects.
+//! The admission objects follow from the objects alone and are not a rollout step: they do not
+//! affect pods without a sidecar, and pods that they miss are counted. They are deleted with the
+//! last object that asks for them, also under `deletionPolicy: Retain`, because the webhook decides
+//! by the existing objects.
 //!
-//! An object of such a kind that somebody else made is neither deleted nor overwritten, whatever its name and labels are. Where it has a
-//! name that the operator needs, the condition says so.
+//! Admission objects that another manager created are neither deleted nor overwritten, whatever
+//! their names and labels. If one has a name that the operator needs, the condition reports it.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +26,13 @@ use crate::action::Action;
 use crate::cluster::{Key, Written};
 use crate::own::{OwnKind, POD_POLICY_PREFIX, content};
 
-/// More entries than these, which differ, are asked about as one that selects more than it needs to: the webhook looks itself.
+/// The maximum number of webhook entries. Beyond it, a single entry selects all pods and the
+/// webhook filters.
 const MOST_ENTRIES: usize = 16;
-/// How many owners of stale pods are listed.
+/// The maximum number of owners of stale pods in the status.
 const MOST_OWNERS: usize = 20;
 
-/// Brings what decides on new pods to what the objects ask for.
+/// Applies and deletes the admission objects as the objects require.
 pub(super) fn plan(snapshot: &Snapshot<'_>, plan: &mut Plan) {
     let webhook = wanted_webhook(snapshot).map(|webhook| (POD_WEBHOOK_CONFIGURATION.to_owned(), webhook));
     bring(snapshot, OwnKind::PodWebhook, &webhook.into_iter().collect(), plan);
@@ -38,7 +41,7 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, plan: &mut Plan) {
     bring(snapshot, OwnKind::PodPolicyBinding, &bindings, plan);
 }
 
-/// Whether something decides on new pods that only this object asked for.
+/// Whether an admission object is left that only this object asked for.
 pub(super) fn anything_left(snapshot: &Snapshot<'_>, object: &Object<'_>) -> bool {
     let of_object = |kind: OwnKind| made(snapshot, kind).any(|(key, _)| is_policy_of(object.name, &key.name));
     let asked = entries(snapshot, Via::Webhook).next().is_some();
@@ -54,7 +57,7 @@ fn bring(snapshot: &Snapshot<'_>, kind: OwnKind, wanted: &BTreeMap<String, Value
         let differs = match there.get(name.as_str()) {
             None => true,
             Some((_, there)) if there.ours => !covers(&there.content, &content(object.clone())),
-            // The name is taken.
+            // The name is taken by a foreign object.
             Some(_) => false,
         };
         if differs {
@@ -68,17 +71,17 @@ fn bring(snapshot: &Snapshot<'_>, kind: OwnKind, wanted: &BTreeMap<String, Value
     }
 }
 
-/// Those that the operator made: applied by its manager, under a name that it gives.
+/// The objects created by the operator: applied by its field manager, under one of its names.
 fn made<'s>(snapshot: &'s Snapshot<'_>, kind: OwnKind) -> impl Iterator<Item = (&'s Key, &'s Written)> {
     snapshot.cluster.own(kind).filter(move |(key, written)| kind.found().includes(&key.name) && written.ours)
 }
 
-/// Whether something has the name that the operator did not make.
+/// Whether an object of this name exists that the operator did not create.
 fn is_taken(snapshot: &Snapshot<'_>, kind: OwnKind, name: &str) -> bool {
     snapshot.cluster.own(kind).any(|(key, there)| key.name == name && !there.ours)
 }
 
-/// A name that the object needs and that something has that the operator did not make: its kind and the name.
+/// Kind and name of a foreign object that has a name this object needs.
 fn taken(snapshot: &Snapshot<'_>, object: &Object<'_>) -> Option<(&'static str, String)> {
     let needed = object.written.spec.sidecars.iter().enumerate();
     needed.into_iter().find_map(|(place, entry)| {
@@ -93,7 +96,8 @@ fn taken(snapshot: &Snapshot<'_>, object: &Object<'_>) -> Option<(&'static str, 
     })
 }
 
-/// The entries of objects that stay, with the object's name and their place in it. One that cannot be read selects nothing.
+/// The `spec.sidecars` entries of objects that are not being deleted, with object name and index.
+/// Entries with an invalid selector are skipped.
 fn entries<'s>(snapshot: &'s Snapshot<'_>, via: Via) -> impl Iterator<Item = (&'s str, usize, &'s Sidecars)> {
     let objects = snapshot.objects.iter().filter(|object| object.deletion.is_none() && object.held);
     objects
@@ -107,7 +111,8 @@ fn entries<'s>(snapshot: &'s Snapshot<'_>, via: Via) -> impl Iterator<Item = (&'
         })
 }
 
-/// The configuration by which the webhook is asked: none while nobody asks for sidecars, none before it can be trusted.
+/// The webhook configuration for pods. None while no object asks for sidecars, or before the
+/// webhook has published its CA bundle.
 fn wanted_webhook(snapshot: &Snapshot<'_>) -> Option<Value> {
     let bundle = snapshot.cluster.admission.bundle.as_deref()?;
     let own = &snapshot.settings.namespace;
@@ -154,12 +159,13 @@ fn wanted_webhook(snapshot: &Snapshot<'_>) -> Option<Value> {
     })
 }
 
-/// By name: a policy and its binding for each entry that asks for one, where there can be such.
+/// A policy and its binding, by name, for each entry with `via: Policy`. Empty if the API server
+/// does not serve them.
 fn wanted_policies(snapshot: &Snapshot<'_>) -> Vec<((String, Value), (String, Value))> {
     if !snapshot.cluster.admission.serves_policies {
         return Vec::new();
     }
-    // A binding of ours would put somebody else's policy into force.
+    // Our binding would activate a foreign policy.
     let is_free = |name: &String| !is_taken(snapshot, OwnKind::PodPolicy, name);
     entries(snapshot, Via::Policy)
         .map(|(object, place, entry)| (policy_name(object, place), entry))
@@ -179,7 +185,8 @@ fn policy_name(object: &str, place: usize) -> String {
     format!("{POD_POLICY_PREFIX}{object}.{place}")
 }
 
-/// Whether a policy is of an object. The name of an object may have dots, so that one may begin like another.
+/// Whether the policy belongs to the object. Object names may contain dots, so a prefix match is
+/// not enough.
 fn is_policy_of(object: &str, name: &str) -> bool {
     let place =
         name.strip_prefix(POD_POLICY_PREFIX).and_then(|rest| rest.strip_prefix(object)?.strip_prefix('.'));
@@ -190,7 +197,7 @@ fn labels() -> Value {
     json!({NAME_LABEL: OPERATOR_FIELD_MANAGER, "app.kubernetes.io/part-of": "ingress-source-preserve"})
 }
 
-/// How the pods stand that an object asks for.
+/// Counts the pods that the object's entries select.
 pub(super) fn count(snapshot: &Snapshot<'_>, object: &Object<'_>) -> Option<SidecarStatus> {
     if object.written.spec.sidecars.is_empty() || object.deletion.is_some() {
         return None;
@@ -229,7 +236,7 @@ pub(super) fn count(snapshot: &Snapshot<'_>, object: &Object<'_>) -> Option<Side
     Some(SidecarStatus { matching, consistent, stale: matching - consistent, restart })
 }
 
-/// The condition: whether it holds, why in a word, and in a sentence. None: nothing is asked of pods.
+/// The condition: status, reason and message. None if the object has no sidecars entries.
 pub(super) fn said(
     snapshot: &Snapshot<'_>,
     object: &Object<'_>,
@@ -260,7 +267,7 @@ pub(super) fn said(
     })
 }
 
-/// What is said when more has to be restarted than before.
+/// The Event for owners that newly need a restart.
 pub(super) fn notice(
     before: Option<&SidecarStatus>,
     now: Option<&SidecarStatus>,
@@ -286,7 +293,7 @@ pub(super) fn notice(
     ))
 }
 
-/// What helps pods that do not pass on the client's IP: a command, where there is one.
+/// How to fix pods that do not pass on the client's IP: a command where possible.
 pub fn remedy(owner: &StaleOwner) -> String {
     let StaleOwner { namespace, kind, name, .. } = owner;
     match kind.as_str() {

@@ -1,7 +1,8 @@
-//! Which object has a say in what. Everything else asks here.
+//! Decides which object controls which Services and nodes. All other planning code asks here.
 //!
-//! What is written on a Service or on a node can be written by others, too: whoever may edit it can pretend to be the operator. So an
-//! object is taken to have changed a Service only if it claims it or its own status, which nobody else may write, says so.
+//! Anyone who may edit a Service or a node can forge the operator's labels and annotations. An
+//! object therefore counts as having changed a Service only if it claims the Service or its own
+//! status, which only the operator may write, lists it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,26 +22,26 @@ use crate::cluster::{Cluster, DaemonSet, Key, Node, Service};
 use crate::observe::{HOME, made, recognised};
 use crate::waits::{Clock, Waits};
 
-/// The cluster with everything that follows from the objects alone.
+/// The cluster, plus everything derived from the objects alone.
 pub(super) struct Snapshot<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) settings: &'a Settings,
     pub(super) now: Timestamp,
     pub(super) clock: Clock<'a>,
-    /// The DaemonSets that the operator made.
+    /// The DaemonSets created by the operator.
     pub(super) made: Vec<(&'a Key, &'a DaemonSet)>,
-    /// The cluster's kube-proxies.
+    /// The DaemonSets recognised as the cluster's kube-proxy.
     pub(super) kube_proxies: BTreeMap<&'a Key, &'a DaemonSet>,
     pub(super) nodes: Vec<(&'a str, &'a Node)>,
-    /// From the oldest to the newest.
+    /// Sorted from oldest to newest.
     pub(super) objects: Vec<Object<'a>>,
-    /// The object that wants each Service, by its place in `objects`.
+    /// For each Service, the index in `objects` of the object that claims it.
     pub(super) claims: BTreeMap<&'a Key, usize>,
-    /// Services that were changed for an object that is gone.
+    /// Services that were changed for an object that no longer exists.
     pub(super) orphans: Vec<&'a Key>,
 }
 
-/// Why an object no longer wants anything.
+/// The deletion policy in effect for an object that is being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deletion {
     Restore,
@@ -54,47 +55,49 @@ pub(super) struct Object<'a> {
     pub(super) generation: i64,
     pub(super) label: ServiceLabel,
     pub(super) deletion: Option<Deletion>,
-    /// Whether its finalizer is there.
+    /// Whether the object has our finalizer.
     pub(super) held: bool,
-    /// For each node, whether the selector makes it an ingress node of this object.
+    /// For each node, whether the object's selector makes it an ingress node.
     pub(super) selected: Rc<Vec<bool>>,
-    /// For each node, whether it shows the object's Services in full: those that are selected, and those that are kept.
+    /// For each node, whether it shows the object's Services in full: the nodes in `selected` and
+    /// `kept`.
     pub(super) ingress: Rc<Vec<bool>>,
-    /// Nodes that are selected no more and are the last that serve one of its Services.
+    /// Nodes that are no longer selected but are the last to serve one of the Services.
     pub(super) kept: Vec<usize>,
     /// For each node, whether the cluster's kube-proxy never runs there.
     pub(super) left_out: Rc<Vec<bool>>,
     pub(super) bad_selector: Option<BadSelector>,
-    /// What older objects keep it from having.
+    /// Conflicts with older objects.
     pub(super) conflicts: Vec<Conflict>,
-    /// Services that it wants and may have.
+    /// Services that the object targets and no older object claims.
     pub(super) claimed: Vec<&'a Key>,
-    /// Services that it names and that are not there.
+    /// Services that the object names but that do not exist.
     pub(super) missing: Vec<Key>,
-    /// Services that were changed for it.
+    /// Services that were changed for this object.
     pub(super) touched: Vec<&'a Key>,
-    /// What step 1 found.
+    /// Findings of step 1.
     pub(super) checks: Vec<checks::Finding>,
 }
 
 impl Object<'_> {
-    /// Whether its label belongs to an older object: then no node can carry out its view.
+    /// Whether an older object uses the same label. If so, no node can apply this object's view.
     pub(super) fn label_is_taken(&self) -> bool {
         self.conflicts.iter().any(|conflict| matches!(conflict.clash, Clash::ServiceLabel(_)))
     }
 
-    /// Whether its status lists the Service. Only then it is known for its own later on, whatever becomes of its spec.
+    /// Whether the object's status lists the Service. Only then is the Service attributed to this
+    /// object if the spec later stops selecting it.
     pub(super) fn lists(&self, key: &Key) -> bool {
         let listed = self.written.status.iter().flat_map(|status| &status.services);
         listed.into_iter().any(|known| known.namespace == key.namespace && known.name == key.name)
     }
 
-    /// Whether a declaration of somebody else is overridden.
+    /// Whether fields that another manager has declared are overridden.
     pub(super) fn forces(&self) -> bool {
         self.written.spec.conflict_policy == ConflictPolicy::Force
     }
 
-    /// Whether something new may be begun for it.
+    /// Whether new changes may be started for this object.
     pub(super) fn may_begin(&self) -> bool {
         self.held
             && self.deletion.is_none()
@@ -103,13 +106,15 @@ impl Object<'_> {
             && (self.has_begun() || (self.checks.is_empty() && self.conflicts.is_empty()))
     }
 
-    /// Whether something has been changed for it after its checks had passed. That they had, its status tells.
+    /// Whether Services were changed after the checks passed. A status with `ingressNodes` shows
+    /// that they did pass.
     pub(super) fn has_begun(&self) -> bool {
         let listed = self.written.status.as_ref().and_then(|status| status.ingress_nodes.as_ref());
         listed.is_some() && !self.touched.is_empty()
     }
 
-    /// Whether its nodes need agents: it wants something, or something is still changed for it.
+    /// Whether the object's non-ingress nodes need agents: it is not being deleted and its label is
+    /// its own, it is being deleted with Retain, or one of its Services is still changed.
     fn counts(&self) -> bool {
         match self.deletion {
             None => !self.label_is_taken() || !self.touched.is_empty(),
@@ -118,19 +123,19 @@ impl Object<'_> {
         }
     }
 
-    /// Whether the node is not an ingress node and runs a kube-proxy that could show the Services.
+    /// Whether this is a non-ingress node that runs kube-proxy, which could intercept the Services.
     pub(super) fn is_elsewhere(&self, node: usize) -> bool {
         let is = |list: &[bool]| list.get(node).copied().unwrap_or(false);
         !is(&self.ingress) && !is(&self.left_out)
     }
 
-    /// What a node should see of its Services.
+    /// The view of the Services that the node should have.
     pub(super) fn view(&self, node: usize) -> View {
         let ingress = self.ingress.get(node).copied().unwrap_or(false);
         if ingress { View::Full } else { self.written.spec.elsewhere.into() }
     }
 
-    /// Whether its pool of this name gives way to an older object's.
+    /// Whether the object's pool of this name yields to that of an older object.
     pub(super) fn pool_gives_way(&self, pool: &str) -> bool {
         self.conflicts.iter().any(|conflict| match &conflict.clash {
             Clash::PoolDiffers { pool: name, .. } | Clash::PoolOverlaps { pool: name, .. } => name == pool,
@@ -167,7 +172,7 @@ impl<'a> Snapshot<'a> {
         Self { cluster, settings, now, clock, made, kube_proxies, nodes, objects, claims, orphans }
     }
 
-    /// Whether agents run in the namespace.
+    /// Whether agents may run in the namespace.
     pub(super) fn is_home(&self, namespace: &str) -> bool {
         namespace == HOME || self.kube_proxies.keys().any(|key| key.namespace == namespace)
     }
@@ -181,7 +186,7 @@ impl<'a> Snapshot<'a> {
         self.objects.iter().filter(move |object| object.counts() && object.is_elsewhere(node))
     }
 
-    /// Whether a node must keep its agent, or get one.
+    /// Whether the node must get or keep an agent.
     pub(super) fn needs_agent(&self, node: usize) -> bool {
         self.needing(node).next().is_some()
     }
@@ -190,7 +195,7 @@ impl<'a> Snapshot<'a> {
         !self.objects.iter().any(Object::counts)
     }
 
-    /// Whether what was changed for an object that goes is marked to stay.
+    /// Whether all Services changed for the object are marked as retained.
     pub(super) fn is_retained(&self, object: &Object<'_>) -> bool {
         let retained = |key: &&Key| {
             let record = self.service(key).and_then(|service| service.record.as_ref());
@@ -199,13 +204,13 @@ impl<'a> Snapshot<'a> {
         object.touched.iter().all(retained)
     }
 
-    /// How many ready endpoints a Service has on the object's ingress nodes.
+    /// The number of ready endpoints of a Service on the object's ingress nodes.
     pub(super) fn ingress_endpoints(&self, object: &Object<'_>, service: &Key) -> u32 {
         checks::ingress_endpoints(self.cluster, object, &self.nodes, service)
     }
 }
 
-/// Selectors are few and nodes are many, so each selector is evaluated once.
+/// Cache: evaluates each distinct selector once, because there are few selectors and many nodes.
 #[derive(Default)]
 struct Selected(BTreeMap<String, (Rc<Vec<bool>>, Option<BadSelector>)>);
 
@@ -287,7 +292,7 @@ fn new_object<'a>(
     }
 }
 
-/// Gives each Service to the oldest object that wants it. One that goes wants nothing any more.
+/// Assigns each Service to the oldest object that targets it. Objects being deleted claim nothing.
 fn claim<'a>(cluster: &'a Cluster, objects: &mut [Object<'a>]) -> BTreeMap<&'a Key, usize> {
     let mut claims = BTreeMap::new();
     for (place, object) in objects.iter_mut().enumerate().filter(|(_, object)| object.deletion.is_none()) {
@@ -315,8 +320,9 @@ fn claim<'a>(cluster: &'a Cluster, objects: &mut [Object<'a>]) -> BTreeMap<&'a K
     claims
 }
 
-/// Finds the Services that were changed for each object, by what is written down on them or by the label that only the operator gives,
-/// where the object claims the Service or its status lists it; the rest was changed for an object that is gone.
+/// Finds the Services that were changed for each object, by the record annotation or by a label
+/// that the operator's field manager owns. The object must claim the Service or list it in its
+/// status. Returns the remaining changed Services, whose object no longer exists.
 fn touch<'a>(
     cluster: &'a Cluster,
     settings: &Settings,
@@ -331,7 +337,8 @@ fn touch<'a>(
     for (key, service) in &cluster.services {
         let by_record = service.record.as_ref().and_then(|record| names.get(record.object.as_str()));
         let Some(ours) = service.owners.iter().find(|owner| owner.is_us()) else {
-            // Somebody has emptied managedFields, or made it anew from a copy: the object's own status still lists it.
+            // managedFields were emptied, or the Service was recreated from a copy. The object's
+            // status still lists it.
             let kept = service.record.as_ref().is_some_and(|record| record.retained);
             if let Some(place) = by_record.filter(|place| !kept && objects[**place].lists(key)) {
                 objects[*place].touched.push(key);

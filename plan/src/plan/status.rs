@@ -1,4 +1,4 @@
-//! What is said: conditions, counts, and in `notices` what changed since it was last said.
+//! Builds the status: conditions, counts and, in `notices`, Events for what has changed.
 
 mod nodes;
 mod notices;
@@ -18,7 +18,7 @@ use super::snapshot::{Deletion, Object, Snapshot};
 use super::{Plan, sidecars};
 use crate::action::Action;
 
-/// A condition without its time.
+/// A condition without its transition time.
 struct NewCondition {
     holds: bool,
     reason: Reason,
@@ -45,7 +45,7 @@ pub(super) fn plan(
         let story = StatusBuilder { snapshot, pools, rollout, object, services };
         let before = object.written.status.clone().unwrap_or_default();
         let status = story.status(&before);
-        // The last write of an object that goes is its finalizer's; a status after it would find nobody.
+        // Removing the finalizer may delete the object, so a status write after it could fail.
         let leaves = plan.actions.iter().any(|action| {
             matches!(action, Action::Finalizer { object: name, held: false, .. } if name == object.name)
         });
@@ -61,7 +61,7 @@ pub(super) fn plan(
     }
 }
 
-/// Everything that can be said about one object.
+/// Builds the status of one object.
 struct StatusBuilder<'s, 'a> {
     snapshot: &'s Snapshot<'a>,
     pools: &'s Pools<'a>,
@@ -172,7 +172,7 @@ impl StatusBuilder<'_, '_> {
         self.services.iter().filter(|service| service.state == state).count()
     }
 
-    /// Step 1. Conflicts have a condition of their own.
+    /// Step 1. Conflicts have their own condition.
     fn checked(&self) -> NewCondition {
         let found: Vec<_> = self.object.checks.iter().filter(|finding| !finding.is_conflict()).collect();
         match found.first() {

@@ -13,7 +13,7 @@ mod upgrades;
 mod waves;
 mod world;
 
-/// How many histories are tried: some hundreds with every run, more when asked.
+/// The number of generated histories per property; `ISP_PLAN_CASES` overrides it.
 fn cases() -> u32 {
     std::env::var("ISP_PLAN_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500)
 }

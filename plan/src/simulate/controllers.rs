@@ -1,4 +1,4 @@
-//! What the DaemonSet controller, the kubelets and the agents do, all of it at once.
+//! Simulates the DaemonSet controller, the kubelets and the agents, without delay.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::observe::{made, role};
 use crate::placement::{admits, tolerates};
 
 impl Simulation {
-    /// Each DaemonSet has a pod on each node that it admits, and each agent that runs acknowledges what there is.
+    /// Runs a pod of each DaemonSet on each admitted node, and lets each ready agent acknowledge.
     pub fn controllers(&mut self) {
         self.cluster.pods.clear();
         for (key, set) in &self.cluster.daemon_sets {
             let Some(template) = set.object.spec.template.spec.as_ref() else { continue };
             let role = set.object.spec.template.metadata.as_ref().and_then(role);
             for (name, node) in &self.cluster.nodes {
-                // One that lingers is on its way out already.
+                // A lingering pod is already terminating.
                 let lingers = role.is_none() && self.lingering.contains(name);
                 if !(lingers || admits(template, name, node) && tolerates(template, node)) {
                     continue;
@@ -43,7 +43,8 @@ impl Simulation {
         self.agents();
     }
 
-    /// Each agent that runs acknowledges what there is. A pod of somebody else's may carry the same labels, but it may not report.
+    /// Lets each ready agent acknowledge. Foreign pods may carry the same labels but have no right
+    /// to report.
     fn agents(&mut self) {
         let made: BTreeSet<&Key> = made(&self.cluster).map(|(key, _)| key).collect();
         let ready = self.cluster.pods.values().filter(|pod| pod.ready && made.contains(&pod.daemon_set));
@@ -79,7 +80,7 @@ impl Simulation {
         }
     }
 
-    /// From now on an agent that is in trouble stays in it, and images that cannot be pulled are not. Gives the nodes of those.
+    /// Makes the present failures of agents and image pulls permanent. Returns the affected nodes.
     pub fn keep_trouble(&mut self) -> Vec<String> {
         for pod in self.cluster.pods.values() {
             let there = self.cluster.nodes.get(&pod.node);

@@ -1,4 +1,5 @@
-//! What the API server does with the operator's writes, as far as the facts show: values, and who owns them.
+//! Simulates the API server's handling of the operator's writes, as far as the facts show it:
+//! values and their owners.
 
 use isp_api::names::{
     AGENT_IMAGES_LABEL, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FINALIZER, OPERATOR_FIELD_MANAGER,
@@ -16,16 +17,16 @@ use crate::own::content;
 use crate::ownership::{BEFORE_FIRST_APPLY, Owner};
 use crate::record::OriginalLabel;
 
-/// Any port will do.
+/// An arbitrary port.
 const HEALTH_CHECK_PORT: i32 = 30000;
 
 impl Simulation {
-    /// What the API server does with the write. Whether it was accepted.
+    /// Executes a write. Returns whether it was accepted.
     pub fn carry_out(&mut self, action: &Action) -> bool {
         self.accept(action).is_some()
     }
 
-    /// None: the object is gone, or another version of it.
+    /// None if the object does not exist or its precondition fails.
     fn accept(&mut self, action: &Action) -> Option<()> {
         match action {
             Action::Finalizer { object, identity, held } => self.set_finalizer(object, identity, *held),
@@ -78,7 +79,7 @@ impl Simulation {
                 if found.owners.iter().any(|owner| owner.is_us() && owner.field) {
                     set_terms(&mut found.object, Vec::new());
                 }
-                // An apply removes only what its manager owns.
+                // Apply removes only fields that its manager owns.
                 if found.owners.iter().any(Owner::is_us) {
                     found.record = None;
                 }
@@ -167,7 +168,7 @@ fn return_fields(service: &mut Service, owner: &str, fields: &Returned) {
     }
 }
 
-/// A label that this manager owns alone from then on, or that is gone.
+/// Sets the label, owned by this manager alone, or removes it.
 fn set_label(service: &mut Service, owner: &str, key: &str, value: Option<&str>) {
     service.owners.iter_mut().for_each(|owner| {
         owner.labels.remove(key);
@@ -208,7 +209,7 @@ fn owner_entry<'a>(service: &'a mut Service, manager: &str, applies: bool) -> &'
     &mut service.owners[place]
 }
 
-/// A write of the policy: who changes a value owns it alone.
+/// Writes the policy. A manager that changes the value becomes its sole owner.
 pub(crate) fn write_policy(service: &mut Service, manager: &str, applies: bool, policy: TrafficPolicy) {
     if service.policy != Some(policy) {
         service.owners.iter_mut().for_each(|owner| owner.field = false);
@@ -252,7 +253,7 @@ fn shape_service(service: &mut Service, shape: &Shape) {
         service.policy = Some(TrafficPolicy::Cluster);
         service.health_check_node_port = None;
     }
-    // An apply removes only what its manager owns.
+    // Apply removes only fields that its manager owns.
     if owned || shape.record.is_some() {
         service.record.clone_from(&shape.record);
     }
@@ -261,7 +262,8 @@ fn shape_service(service: &mut Service, shape: &Shape) {
     }
 }
 
-/// Gives a DaemonSet's pods this required node affinity. No terms: none. Other kinds of affinity stay.
+/// Sets the required node affinity of a DaemonSet's pods; removes it without terms. Other
+/// affinities are kept.
 pub(crate) fn set_terms(set: &mut DaemonSetObject, terms: Vec<NodeSelectorTerm>) {
     let generation = set.metadata.generation.get_or_insert_default();
     *generation = generation.saturating_add(1);

@@ -1,4 +1,5 @@
-//! What holds for every node and every set of objects. The alphabets are small, so that labels, selectors and ages collide.
+//! Properties of views for every node and every set of objects. The alphabets are small, so that
+//! labels, selectors and ages collide.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -18,7 +19,7 @@ fn ingress_selector() -> impl Strategy<Value = String> {
     let value = || select(vec!["a", "b", "c"]);
     prop_oneof![
         (key(), value()).prop_map(|(key, value)| format!("matchLabels: {{{key}: {value}}}")),
-        // `Gt` and an empty `In` cannot be read.
+        // `Gt` and an empty `In` are invalid.
         (key(), select(vec!["In", "NotIn", "Exists", "DoesNotExist", "Gt"]), vec(value(), 0..3)).prop_map(
             |(key, operator, values)| {
                 format!("matchExpressions: [{{key: {key}, operator: {operator}, values: {values:?}}}]")
@@ -62,7 +63,7 @@ fn newcomer() -> impl Strategy<Value = IngressSourcePreserve> {
     })
 }
 
-/// Labels of a Service that some object may have marked.
+/// Labels of a Service that an object may have marked.
 fn service_labels() -> impl Strategy<Value = BTreeMap<String, String>> {
     let key = select(vec!["sourcepreserve.io/preserve", "example.com/skip", "app"]).prop_map(str::to_owned);
     let value = select(vec!["x", "o0", "o1", "o2", "o3", "o4", "newcomer"]).prop_map(str::to_owned);
@@ -83,7 +84,8 @@ proptest! {
         for object in objects.iter().filter(|object| object.spec.ingress_nodes.contains(&node) == Ok(true)) {
             let own = view.objects.iter().find(|own| own.object == object.name_any()).unwrap();
             prop_assert_eq!(own.view, View::Full);
-            // The label is all that a node goes by: what carries it is narrowed only if it belongs to an older object.
+            // Views depend on the label only: Services with it are narrowed only if it belongs to
+            // an older object.
             let marked = BTreeMap::from([(own.label.key.clone(), own.label.value.clone())]);
             let taken = matches!(own.doubt, Some(Doubt::LabelTaken { .. }));
             prop_assert!(taken || view.narrowing.of(&marked) == View::Full);

@@ -1,15 +1,15 @@
-//! The table: one change to a good object in each row.
+//! The table: each row makes one change to a valid object.
 
 use serde_json::{Value, json};
 
-/// One change to a good object, and what the server must say to it.
+/// One change to a valid object, and the expected error.
 pub(super) struct Bad {
-    /// A JSON pointer to what is changed.
+    /// A JSON pointer to the changed value.
     pub(super) at: &'static str,
     pub(super) to: Value,
-    /// The path in the message.
+    /// The field path in the message.
     pub(super) field: &'static str,
-    /// A piece of the message.
+    /// An excerpt of the message.
     pub(super) says: &'static str,
 }
 

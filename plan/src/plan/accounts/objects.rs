@@ -1,4 +1,5 @@
-//! The objects themselves, for agents in some namespaces. For `kube-system` they are those of `manifests/agent`; a test compares them.
+//! The objects for agents in the given namespaces. For `kube-system` they equal `manifests/agent`;
+//! a test compares them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +11,10 @@ use serde_json::{Value, json};
 use crate::cluster::Key;
 use crate::own::OwnKind;
 
-/// Upstream's role of kube-proxies, which run in the agents' pods.
+/// Upstream's ClusterRole for kube-proxy, which runs in the agents' pods.
 const NODE_PROXIER: &str = "system:node-proxier";
 
-/// By kind and name. Without namespaces there are none.
+/// The objects by kind and name. Empty without namespaces.
 pub(super) fn wanted(
     namespaces: &BTreeSet<String>,
     pull_secrets: &[String],
@@ -63,8 +64,9 @@ fn object(kind: OwnKind, key: &Key) -> Value {
     json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata})
 }
 
-/// What each node may see follows from objects and nodes; the rest is the acknowledgement, which server-side apply creates by patch.
-/// The operator must hold each of these itself: RBAC lets nobody give away more than he has.
+/// Agents read objects and nodes to compute their view, and write their acknowledgement, which
+/// server-side apply creates by patch. The operator must hold all these rights itself: RBAC forbids
+/// granting more than one has.
 fn rules() -> Value {
     json!([
         {"apiGroups": ["sourcepreserve.io"], "resources": ["ingresssourcepreserves"], "verbs": ["list", "watch"]},
@@ -83,8 +85,9 @@ fn binding(role: &str, namespaces: &BTreeSet<String>) -> Value {
     })
 }
 
-/// An agent acknowledges for its own node alone. Rights cannot be limited to a name that differs by node, so the name is compared with
-/// the node that the API server has written into the caller's token: a kubelet's tokens are bound to their pod and with it to the node.
+/// Restricts an agent to acknowledging for its own node. RBAC cannot restrict a name that differs
+/// per node. The policy therefore compares the name with the node in the caller's token: tokens
+/// that the kubelet mounts are bound to their pod and so to its node.
 fn policy(namespaces: &BTreeSet<String>) -> Value {
     let users: Vec<String> =
         namespaces.iter().map(|name| format!("'system:serviceaccount:{name}:{AGENT_NAME}'")).collect();

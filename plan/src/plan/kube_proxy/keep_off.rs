@@ -1,4 +1,5 @@
-//! What keeps kube-proxy off nodes with an agent, how often that was done, and how it is given up.
+//! The node affinity that keeps kube-proxy off nodes with an agent: how it is set, how often, and
+//! how it is restored.
 
 use isp_api::names::OPERATOR_FIELD_MANAGER;
 use isp_api::preserve::KubeProxyStatus;
@@ -13,12 +14,12 @@ use crate::ownership::{foreign, is_lost, ours};
 use crate::record::AffinityRecord;
 use crate::waits::Wait;
 
-/// How often the affinity is set before whoever removes it is left alone.
+/// How often the affinity is set before the operator stops contesting it.
 const OFTEN: u32 = 2;
-/// How long it must stay, in seconds, before it is counted anew.
+/// How long the affinity must last before the count is reset, in seconds.
 const STEADY: u32 = 600;
 
-/// Keeps kube-proxy off nodes with an agent as long as there are any, or are to be.
+/// Sets the affinity while a pool needs it, and restores it when no node has an agent.
 pub(in crate::plan) fn plan(snapshot: &Snapshot<'_>, pools: &Pools<'_>, plan: &mut Plan) {
     for (key, set) in &snapshot.kube_proxies {
         let (daemon_set, identity) = (Key::clone(key), set.identity.clone());
@@ -34,7 +35,8 @@ pub(in crate::plan) fn plan(snapshot: &Snapshot<'_>, pools: &Pools<'_>, plan: &m
     }
 }
 
-/// Who is given the terms back in the end: their owner, or who owned them before they were extended.
+/// The field manager that gets the terms back: their current owner, or the recorded one. None if
+/// there were no terms.
 fn owner(set: &DaemonSet) -> Option<String> {
     let owner = foreign(&set.owners).find(|owner| owner.field).map(|owner| owner.manager.clone());
     owner.or_else(|| set.record.as_ref()?.owner.clone()).filter(|_| !original(&terms(set)).is_empty())
@@ -44,7 +46,7 @@ fn generation(set: &DaemonSet) -> i64 {
     set.object.metadata.generation.unwrap_or_default()
 }
 
-/// What the object's status says about this kube-proxy, unless it is about an earlier generation of the object.
+/// The status entry of this kube-proxy, if it is current for the object's generation.
 fn known<'o>(object: &'o Object<'_>, key: &Key) -> Option<&'o KubeProxyStatus> {
     let status = object.written.status.as_ref()?;
     let same = status.observed_generation == Some(object.generation);
@@ -54,7 +56,7 @@ fn known<'o>(object: &'o Object<'_>, key: &Key) -> Option<&'o KubeProxyStatus> {
         .filter(|known| same && known.namespace == key.namespace && known.daemon_set == key.name)
 }
 
-/// Whether somebody has removed the affinity as often as it is set.
+/// Whether another manager has removed the affinity as often as the operator may set it.
 pub(in crate::plan) fn is_fought(
     snapshot: &Snapshot<'_>,
     object: &Object<'_>,
@@ -66,7 +68,8 @@ pub(in crate::plan) fn is_fought(
     !is_kept_off(set) && !steady && known(object, key).is_some_and(often)
 }
 
-/// What the status of an object says of it from now on. The affinity is set on a generation of the DaemonSet only after that stands here.
+/// The new status entry. The affinity is written for a generation of the DaemonSet only after that
+/// generation is recorded here.
 pub(in crate::plan) fn status(
     snapshot: &Snapshot<'_>,
     pools: &Pools<'_>,
@@ -89,7 +92,7 @@ pub(in crate::plan) fn status(
         snapshot.clock.end(wait, STEADY);
         return counted.or(before);
     }
-    // One that comes again after a long time, an upgrade of the cluster for example, is not fighting.
+    // A removal after a long time, for example by a cluster upgrade, is not a contest.
     let count = counted
         .as_ref()
         .filter(|_| !snapshot.clock.has_lasted(&wait, STEADY))
@@ -100,8 +103,8 @@ pub(in crate::plan) fn status(
     }
 }
 
-/// Gives up what is ours on kube-proxy. Terms that it had before go back to their owner; so do those of which nothing tells any more that
-/// they are ours.
+/// Restores kube-proxy. The original terms are returned to their owner, also if managedFields no
+/// longer tell which ones are ours.
 fn release(key: &Key, set: &DaemonSet) -> Option<Action> {
     let (daemon_set, identity) = (key.clone(), set.identity.clone());
     let record = set.record.as_ref()?;
@@ -120,7 +123,7 @@ fn release(key: &Key, set: &DaemonSet) -> Option<Action> {
     }
 }
 
-/// Whether anything of ours is left on a kube-proxy.
+/// Whether a kube-proxy still has our record.
 pub(in crate::plan) fn anything_left(snapshot: &Snapshot<'_>) -> bool {
     snapshot.kube_proxies.values().any(|set| set.record.is_some())
 }

@@ -1,5 +1,5 @@
-//! The nodes on which the cluster's kube-proxy never runs: Windows, Fargate, virtual kubelets, whatever its DaemonSet does not target. They
-//! can get no agent and need none.
+//! The nodes on which the cluster's kube-proxy never runs: Windows, Fargate, virtual kubelets, and
+//! other nodes that its DaemonSet does not target. They cannot get an agent and need none.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -12,11 +12,11 @@ use crate::cluster::{Cluster, DaemonSet, Key, Node};
 use crate::observe::kube_proxy;
 use crate::placement::{admits, is_virtual, tolerates};
 
-/// The answers so far, by the reference to kube-proxy: references are few, nodes are many.
+/// Results by kube-proxy reference, cached because there are few references and many nodes.
 pub(crate) struct LeftOut<'a> {
     cluster: &'a Cluster,
     nodes: &'a [(&'a str, &'a Node)],
-    /// The DaemonSets that have a pod on a node.
+    /// Pairs of DaemonSet and node with a running pod.
     running: BTreeSet<(&'a Key, &'a str)>,
     known: Vec<(Option<KubeProxyRef>, Rc<Vec<bool>>)>,
 }
@@ -28,7 +28,8 @@ impl<'a> LeftOut<'a> {
         Self { cluster, nodes, running, known: Vec::new() }
     }
 
-    /// For each node, whether that kube-proxy never runs there. Without one nothing can be told.
+    /// For each node, whether that kube-proxy never runs there. All false if the kube-proxy is not
+    /// found.
     pub(crate) fn of(&mut self, reference: Option<&KubeProxyRef>) -> Rc<Vec<bool>> {
         if let Some((_, known)) = self.known.iter().find(|(known, _)| known.as_ref() == reference) {
             return known.clone();
@@ -43,14 +44,15 @@ impl<'a> LeftOut<'a> {
         answer
     }
 
-    /// A node with an agent keeps it, and one with a kube-proxy has one: a taint that comes later ends neither.
+    /// A node that already runs kube-proxy or an agent is never left out, unless it is virtual: a
+    /// taint added later ends neither.
     fn lacks(&self, kube_proxy: &Key, pod: &PodSpec, name: &str, node: &Node) -> bool {
         let runs = self.running.contains(&(kube_proxy, name)) || node.pool.is_some();
         is_virtual(node) || !(runs || admits(pod, name, node) && tolerates(pod, node))
     }
 }
 
-/// kube-proxy's pods as they were before they were kept off nodes with an agent.
+/// kube-proxy's pod template without our node affinity requirement.
 fn template(set: &DaemonSet) -> Option<PodSpec> {
     let mut pod = set.object.spec.template.spec.clone()?;
     let affinity = pod.affinity.as_mut().and_then(|affinity| affinity.node_affinity.as_mut());

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 use crate::observe;
 
-/// kube-proxy as it is shipped, in the files that the lab runs.
+/// The kube-proxy manifests of distributions, from the files that the lab uses.
 const SHIPPED: [(&str, &str); 7] = [
     ("kubeadm", include_str!("../../../../lab/kube-proxy/kubeadm.yaml")),
     ("kubespray", include_str!("../../../../lab/kube-proxy/kubespray.yaml")),
@@ -22,7 +22,7 @@ const SHIPPED: [(&str, &str); 7] = [
 
 fn cluster(name: &str, change: impl Fn(&mut Value)) -> Cluster {
     let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name).unwrap();
-    // What the lab puts in must be a value, and no mark begins one in YAML.
+    // The lab substitutes values for the @ markers; a YAML scalar cannot start with @.
     let text = text.replace('@', "");
     let mut cluster = Cluster::default();
     for document in serde_yaml::Deserializer::from_str(&text) {
@@ -39,7 +39,8 @@ fn cluster(name: &str, change: impl Fn(&mut Value)) -> Cluster {
     cluster
 }
 
-/// The mounts of kube-proxy by the agent's volume, the agent's mount of the original, and the agent's arguments; or why not.
+/// kube-proxy's mounts of the agent's volume, the agent's mount of the original kubeconfig, and the
+/// agent's arguments, or the problem.
 fn made(cluster: &Cluster) -> Result<(Vec<VolumeMount>, VolumeMount, Vec<String>), Problem> {
     let (key, set) = observe::kube_proxy(&cluster.daemon_sets, None)?;
     let kubeconfig = kubeconfig(cluster, key, set)?;
@@ -62,7 +63,8 @@ fn refused(cluster: &Cluster) -> String {
 
 #[test]
 fn an_agent_is_made_from_each_kube_proxy_that_can_be_led_to_it() {
-    // Which kubeconfig, where kube-proxy finds the agent's, as which part of its volume, and what the agent reads.
+    // Name, kubeconfig path, mount path of the agent's volume, its subPath, and the volume of the
+    // original kubeconfig.
     for (name, kubeconfig, place, part, original) in [
         ("kubeadm", "/var/lib/kube-proxy/kubeconfig.conf", "/var/lib/kube-proxy", None, "kube-proxy"),
         ("kubespray", "/var/lib/kube-proxy/kubeconfig.conf", "/var/lib/kube-proxy", None, "kube-proxy"),
@@ -98,7 +100,7 @@ fn an_agent_is_made_from_each_kube_proxy_that_can_be_led_to_it() {
             arguments.contains(&format!("--kube-proxy-kubeconfig={kubeconfig}")),
             "{name}: {arguments:?}"
         );
-        // The other files of a directory that is replaced are copied, and only of such a one.
+        // Other files are copied only if the agent's volume replaces a whole directory.
         assert_eq!(arguments.contains(&"--only-kubeconfig".to_owned()), part.is_some(), "{name}");
     }
 }

@@ -1,4 +1,5 @@
-//! The DaemonSets of a pool, made from the cluster's kube-proxy, and whether the cluster has them.
+//! Builds the DaemonSets of a pool from the cluster's kube-proxy, and compares them with the
+//! existing ones.
 
 use isp_api::agent::{Agent, filter_daemon_set, images_of, of_revision};
 use isp_api::names::{ACCOUNT_ANNOTATION, KUBE_PROXY_ANNOTATION, RETAINED_ANNOTATION};
@@ -19,14 +20,14 @@ pub(in crate::plan) struct Made<'a> {
     /// A digest of the agents' DaemonSet.
     pub(in crate::plan) revision: String,
     pub(super) agents: DaemonSetObject,
-    /// Whether the cluster has it as it is wanted.
+    /// Whether the agents' DaemonSet exists as desired.
     pub(in crate::plan) present: bool,
     pub(super) images: DaemonSetObject,
-    /// The same for the one that pulls the images.
+    /// Whether the DaemonSet that prepulls the images exists as desired.
     pub(in crate::plan) images_present: bool,
 }
 
-/// What a pool is made from, and for which object.
+/// The kube-proxy that a pool is derived from, and the object it is built for.
 pub(super) struct Source {
     pub(super) kube_proxy: Option<KubeProxyRef>,
     pub(super) object: Option<usize>,
@@ -51,7 +52,7 @@ pub(super) fn make<'a>(
     let agent = Agent { image: &snapshot.settings.agent_image, pool, kubeconfig: &kubeconfig };
     let mut base = filter_daemon_set(&set.object, agent)
         .map_err(|error| Problem::Unusable(kube_proxy.clone(), Box::new(error)))?;
-    // While there is no account, the agents stay as they are.
+    // Without a usable account, keep the annotation: it is part of the revision.
     let account =
         accounts.uid(snapshot.cluster, &kube_proxy.namespace).or_else(|| account_of(snapshot, pool));
     let of_pods = base.spec.template.metadata.get_or_insert_default().annotations.get_or_insert_default();
@@ -75,7 +76,8 @@ pub(super) fn make<'a>(
     Ok(Made { kube_proxy: (kube_proxy, set), revision, agents, present, images, images_present })
 }
 
-/// Whether everything that is wanted is there. The API server adds defaults, and leaves out what says nothing.
+/// Whether the existing object contains everything desired. The API server adds defaults and omits
+/// zero values.
 pub(in crate::plan) fn covers(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
         (Value::Object(there), Value::Object(wanted)) => wanted.iter().all(|(name, wanted)| {

@@ -1,4 +1,4 @@
-//! One node, and what is known about it.
+//! One node and the facts about it.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -21,7 +21,7 @@ pub(super) struct NodeFacts<'s, 'a> {
     pub(super) node: &'a Node,
 }
 
-/// Whether a node has said that it works with what an object asks of it.
+/// Whether the node has acknowledged the object's generation with the expected view.
 pub(super) fn acknowledges(said: &Acknowledgements, object: &Object<'_>, place: usize) -> bool {
     said.get(object.uid)
         .is_some_and(|said| said.generation == object.generation && said.view == object.view(place))
@@ -40,33 +40,34 @@ impl<'s> NodeFacts<'s, '_> {
         new_handover(self.snapshot, pool)
     }
 
-    /// When it must have gone over to the revision that it has.
+    /// The deadline for the handover to its current revision.
     pub(super) fn over_by(&self, seconds: u32) -> Timestamp {
         let revision = self.node.revision.clone().unwrap_or_default();
         self.snapshot.clock.end(Wait::Over { node: self.name.to_owned(), revision }, seconds)
     }
 
-    /// When it must have gone back.
+    /// The deadline for the hand-back.
     pub(super) fn back_by(&self, seconds: u32) -> Timestamp {
         self.snapshot.clock.end(Wait::Back { node: self.name.to_owned() }, seconds)
     }
 
-    /// Remembers that it was sent back.
+    /// Records that the node was sent back.
     pub(super) fn send_back(&self) {
         sent_back(self.snapshot, self.name);
     }
 
-    /// Whether it was first sent back longer ago than this, though nobody needs an agent there: it keeps putting our marks on itself.
+    /// Whether the node was first sent back longer ago than this although no object needs an agent
+    /// there: something keeps restoring the operator's labels or annotations.
     pub(super) fn keeps_coming(&self, seconds: u32) -> bool {
         keeps_coming(self.snapshot, self.name, seconds)
     }
 
-    /// Whether it has been on its way back since it last had nothing of ours.
+    /// Whether the previous plan already waited for its hand-back.
     pub(super) fn was_sent_back(&self) -> bool {
         self.snapshot.clock.is_known(&Wait::Back { node: self.name.to_owned() })
     }
 
-    /// The revision that nodes of the pool should have.
+    /// The target revision of the pool.
     pub(super) fn revision(&self, pool: &str) -> Option<&'s str> {
         self.pools.by_name.get(pool)?.revision()
     }
@@ -75,12 +76,12 @@ impl<'s> NodeFacts<'s, '_> {
         self.node.revision.as_deref() == Some(revision)
     }
 
-    /// Whether it pulls the images of a revision.
+    /// Whether the node pulls the images of this revision.
     pub(super) fn pulls(&self, revision: &str) -> bool {
         self.node.images.as_deref() == Some(revision)
     }
 
-    /// Why the pool's present revision is not tried here again.
+    /// The recorded failure of the pool's current revision, which is not retried on this node.
     pub(super) fn failure(&self, pool: &str) -> Option<&'s Failure> {
         let revision = self.revision(pool);
         self.node.failure.as_ref().filter(|failure| {
@@ -88,17 +89,17 @@ impl<'s> NodeFacts<'s, '_> {
         })
     }
 
-    /// The agent's pod, of the revision that the node has.
+    /// The agent's pod, of the node's revision.
     fn agent(&self, pool: &str) -> Option<&Pod> {
         self.pods.agent(self.name, Some((pool, self.node.revision.as_deref()?)))
     }
 
-    /// Whether the agent is ready and has acknowledged everything that is asked of this node.
+    /// Whether the agent is ready and has acknowledged every object that needs it.
     pub(super) fn is_complete(&self, pool: &str) -> bool {
         self.agent(pool).is_some_and(|pod| pod.ready) && self.missing(pool).is_none()
     }
 
-    /// Whether it has gone over, its agent is ready and nobody else writes rules.
+    /// Whether the node is handed over, its agent is ready, and no other kube-proxy writes rules.
     pub(super) fn works(&self, pool: &str) -> bool {
         self.node.handover.is_none()
             && self.node.pool.as_deref() == Some(pool)
@@ -106,7 +107,7 @@ impl<'s> NodeFacts<'s, '_> {
             && !self.has_stray(pool)
     }
 
-    /// What the agent has not said yet.
+    /// The reason why the acknowledgement is incomplete, if it is.
     fn missing(&self, pool: &str) -> Option<String> {
         let heard = self.snapshot.cluster.reports.get(self.name);
         let heard = heard.filter(|report| {
@@ -125,13 +126,13 @@ impl<'s> NodeFacts<'s, '_> {
         Some(format!("the agent has not acknowledged generation {} of {}", behind.generation, behind.name))
     }
 
-    /// Whether the cluster's own kube-proxy runs here, beside the agent's.
+    /// Whether the cluster's own kube-proxy runs here beside the agent's.
     pub(super) fn has_stray(&self, pool: &str) -> bool {
         let made = self.pools.by_name.get(pool).and_then(|pool| pool.made.as_ref().ok());
         made.is_some_and(|made| self.pods.has_kube_proxy(self.name, made.kube_proxy.0))
     }
 
-    /// Why the agent of a node that has gone over is not ready.
+    /// Why the agent of a handed-over node is not ready.
     pub(super) fn unready(&self, pool: &str) -> Option<String> {
         match self.agent(pool) {
             Some(Pod { ready: true, .. }) => None,
@@ -139,7 +140,7 @@ impl<'s> NodeFacts<'s, '_> {
         }
     }
 
-    /// Why the node is late.
+    /// Why the node missed its deadline.
     pub(super) fn trouble(&self, pool: &str) -> String {
         if !self.node.ready {
             return "the node is not ready".to_owned();
@@ -152,7 +153,7 @@ impl<'s> NodeFacts<'s, '_> {
         }
     }
 
-    /// Why the images of a revision are not there.
+    /// Why the images of a revision are not on the node.
     pub(super) fn image_trouble(&self, revision: &str) -> String {
         match self.pods.images(self.name, revision) {
             None => "no pod that pulls the agent's images has come".to_owned(),
@@ -161,7 +162,8 @@ impl<'s> NodeFacts<'s, '_> {
         }
     }
 
-    /// Whether the cluster's kube-proxy serves the node again, or nobody can wait for that.
+    /// Whether the cluster's kube-proxy serves the node again, or there is nothing to wait for: no
+    /// kube-proxy is known or the node is not ready.
     pub(super) fn is_back(&self) -> bool {
         self.snapshot.kube_proxies.is_empty() || !self.node.ready || self.pods.kube_proxy_is_ready(self.name)
     }

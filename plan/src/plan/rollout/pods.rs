@@ -1,4 +1,4 @@
-//! The pods of agents, of what pulls their images, and of the cluster's kube-proxies, by node.
+//! The pods of agents, of image pullers and of the cluster's kube-proxies, by node.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::observe::role;
 pub(super) struct Pods<'a>(BTreeMap<&'a str, Vec<&'a Pod>>);
 
 impl<'a> Pods<'a> {
-    /// Those of the cluster's kube-proxies and of what the operator made. Others may carry the same labels; they run elsewhere.
+    /// Keeps the pods of the cluster's kube-proxies and of the operator's DaemonSets. Pods in other
+    /// namespaces may carry the same labels and are ignored.
     pub(super) fn new(snapshot: &Snapshot<'a>) -> Self {
         let mut by_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         for pod in snapshot.cluster.pods.values() {
@@ -27,7 +28,7 @@ impl<'a> Pods<'a> {
         self.0.get(node).into_iter().flatten().copied()
     }
 
-    /// The agent's pod on the node, of a pool and revision or of any.
+    /// The agent's pod on the node, optionally of one pool and revision.
     pub(super) fn agent(&self, node: &str, wanted: Option<(&str, &str)>) -> Option<&'a Pod> {
         self.of(node).find(|pod| match (&pod.role, wanted) {
             (Some(PodRole::Agent { pool, revision }), Some(wanted)) => {
@@ -44,7 +45,7 @@ impl<'a> Pods<'a> {
             .find(|pod| matches!(&pod.role, Some(PodRole::Images { revision }) if revision == wanted))
     }
 
-    /// Whether a pod of this kube-proxy is on the node.
+    /// Whether a pod of this kube-proxy DaemonSet is on the node.
     pub(super) fn has_kube_proxy(&self, node: &str, daemon_set: &Key) -> bool {
         self.of(node).any(|pod| pod.role.is_none() && pod.daemon_set == *daemon_set)
     }
@@ -54,7 +55,7 @@ impl<'a> Pods<'a> {
         self.of(node).any(|pod| pod.role.is_none() && pod.ready)
     }
 
-    /// Whether the agents of a revision have their DaemonSet.
+    /// Whether the DaemonSet of this pool and revision exists.
     #[allow(clippy::unused_self, reason = "it is asked together with the pods")]
     pub(super) fn has_daemon_set(&self, snapshot: &Snapshot<'_>, pool: &str, revision: &str) -> bool {
         let wanted = Some(PodRole::Agent { pool: pool.to_owned(), revision: revision.to_owned() });

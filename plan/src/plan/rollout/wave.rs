@@ -1,4 +1,5 @@
-//! The waves of a pool: who goes next, over to the agent, back, or to a new start of the agent; and the writes that send a node there.
+//! The waves of a pool: which nodes are handed over, handed back or restarted next, and the writes
+//! that do it.
 
 use std::collections::BTreeMap;
 
@@ -13,32 +14,32 @@ use crate::cluster::Node;
 use crate::record::Handover;
 use crate::waits::Wait;
 
-/// How long a Service without an object may hold up the way back, in seconds.
+/// How long orphaned Services may delay handing nodes back, in seconds.
 const ORPHANS: u32 = 60;
-/// How long it is remembered, in seconds, that a node was sent back.
+/// How long a hand-back is remembered, in seconds.
 const REMEMBERED: u32 = 600;
 
-/// Nodes of one pool, by their place in the snapshot.
+/// The nodes of one pool, as indices into the snapshot.
 #[derive(Default)]
 pub(super) struct Wave {
-    /// They are going over, or back, or are started anew.
+    /// Being handed over or back, or restarting.
     pub(super) on_the_way: usize,
-    /// They pull images.
+    /// Pulling images.
     pub(super) pulling: usize,
-    /// They can begin to pull images.
+    /// Ready to pull images.
     pub(super) candidates: Vec<usize>,
-    /// They have the images, and can go over.
+    /// Images pulled, ready to be handed over.
     pub(super) prepared: Vec<usize>,
-    /// Their agents have to be started anew.
+    /// The agent must be restarted.
     pub(super) restarts: Vec<usize>,
-    /// They can go back.
+    /// Ready to be handed back.
     pub(super) back: Vec<usize>,
 }
 
 pub(super) type Waves<'a> = BTreeMap<&'a str, Wave>;
 
 impl Wave {
-    /// Lets the nodes of a pool go over whose images are there, and begins its next wave.
+    /// Hands over the nodes whose images are present, and starts the pool's next wave.
     pub(super) fn begin(
         &self,
         snapshot: &Snapshot<'_>,
@@ -55,14 +56,15 @@ impl Wave {
             let over = self.prepared.iter().map(|place| hand_over(snapshot, *place, pool, &made.revision));
             plan.actions.extend(over);
         }
-        // Asked in every plan, or each wave would wait anew.
+        // Must be evaluated in every plan: a wait that is not asked about restarts.
         let orphans = (!snapshot.orphans.is_empty() && !self.back.is_empty())
             .then(|| snapshot.clock.end(Wait::Orphans, ORPHANS));
         if self.on_the_way > 0 || is_going_back(snapshot, pool, settings.progress_deadline_seconds) {
             return;
         }
         if !self.back.is_empty() {
-            // A Service that cannot be put back, or that somebody keeps up as ours, holds up nobody for long.
+            // A Service that cannot be restored, or that is forged as ours, delays the hand-back
+            // only briefly.
             return match orphans.filter(|end| snapshot.now < *end) {
                 Some(end) => plan.wake_at(end),
                 None => self.begin_back(snapshot, pool, &settings, plan),
@@ -79,7 +81,7 @@ impl Wave {
             }
             return;
         }
-        // What an earlier agent has reported must not be taken for the word of the new one.
+        // A stale report of an earlier agent must not count for the new one.
         let unheard = |place: &&usize| {
             let report = snapshot.cluster.reports.get(snapshot.nodes[**place].0);
             let moves = snapshot.nodes[**place].1.pool.is_some();
@@ -93,7 +95,7 @@ impl Wave {
         }
     }
 
-    /// Begins the next wave of the way back.
+    /// Starts the next wave of hand-backs.
     fn begin_back(&self, snapshot: &Snapshot<'_>, pool: &str, settings: &Settings, plan: &mut Plan) {
         let labelled = snapshot.nodes.iter().filter(|(_, node)| node.pool.as_deref() == Some(pool)).count();
         let mut next = self.back.clone();
@@ -111,17 +113,17 @@ fn memory(node: &str) -> Wait {
     Wait::SentBack { node: node.to_owned() }
 }
 
-/// Remembers that a node was sent back.
+/// Records that a node was sent back.
 pub(super) fn sent_back(snapshot: &Snapshot<'_>, node: &str) {
     snapshot.clock.end(memory(node), REMEMBERED);
 }
 
-/// Whether a node was first sent back longer ago than this and is still, or again, on its way.
+/// Whether a node was first sent back longer ago than this and is still, or again, in transition.
 pub(super) fn keeps_coming(snapshot: &Snapshot<'_>, node: &str, seconds: u32) -> bool {
     snapshot.clock.has_lasted(&memory(node), seconds)
 }
 
-/// Remembers for a while which nodes were sent back, unless they need an agent again.
+/// Keeps recent hand-backs on record, unless the node needs an agent again.
 pub(super) fn remember(snapshot: &Snapshot<'_>, pools: &Pools<'_>) {
     for (place, (node, _)) in snapshot.nodes.iter().enumerate() {
         let memory = memory(node);
@@ -137,7 +139,8 @@ pub(super) fn hand_back(snapshot: &Snapshot<'_>, place: usize, pool: &str) -> Ac
     shape_node(snapshot, place, shape, NodeStep::HandBack)
 }
 
-/// Those on their way back have lost their label and are counted by what is written down on them, until their deadline.
+/// Whether a node of the pool is being handed back. Such nodes have lost their label and are
+/// counted by their handover annotation, until the deadline.
 fn is_going_back(snapshot: &Snapshot<'_>, pool: &str, seconds: u32) -> bool {
     snapshot.nodes.iter().any(|(name, node)| {
         let late = || {
@@ -155,7 +158,7 @@ pub(super) fn new_handover(snapshot: &Snapshot<'_>, pool: &str) -> Handover {
 
 fn hand_over(snapshot: &Snapshot<'_>, place: usize, pool: &str, revision: &str) -> Action {
     let node = snapshot.nodes[place].1;
-    // One that never came to work is nothing to go back to.
+    // A revision that never worked is no rollback target.
     let worked = node.handover.as_ref().map_or(node.revision.clone(), |handover| handover.from.clone());
     let from = worked.filter(|_| node.pool.as_deref() == Some(pool));
     let shape = NodeShape {
@@ -175,7 +178,7 @@ fn stop_agent(snapshot: &Snapshot<'_>, place: usize, pool: &str) -> Action {
     shape_node(snapshot, place, shape, NodeStep::StopAgent)
 }
 
-/// The fields of a node that are ours, as they are.
+/// The operator's fields of a node, unchanged.
 pub(super) fn as_it_is(node: &Node) -> NodeShape {
     NodeShape {
         pool: node.pool.clone(),

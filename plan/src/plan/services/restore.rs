@@ -1,4 +1,4 @@
-//! The way back of a Service: its policy, its label, and everything else of the operator's.
+//! Restores a Service: its policy, its label, then all other fields of the operator.
 
 use isp_api::names::{OPERATOR_FIELD_MANAGER, SERVICE_LABEL};
 use isp_api::preserve::{ServiceLabel, TrafficPolicy};
@@ -10,8 +10,9 @@ use crate::cluster::{Key, Service};
 use crate::ownership::{Owner, foreign, is_lost, ours};
 use crate::record::{OriginalLabel, ServiceRecord};
 
-/// One step of the way back: the policy first. Anybody who may edit the Service can write its record, so only a label that marks preserved
-/// Services is ever returned; nobody gets another one set in somebody else's name.
+/// One step of restoring a Service, the policy first. Anyone who may edit the Service can forge its
+/// record. Therefore only label keys that mark preserved Services are returned: the record cannot
+/// be used to set any other label as another field manager.
 pub(super) fn restore(snapshot: &Snapshot<'_>, key: &Key, service: &Service) -> Action {
     let record = service.record.as_ref();
     if let Some(record) = record.filter(|_| is_lost(&service.owners)) {
@@ -43,7 +44,8 @@ pub(super) fn restore(snapshot: &Snapshot<'_>, key: &Key, service: &Service) -> 
     shape_service(key, service, Shape::default(), ServiceStep::Release)
 }
 
-/// The way back in one step, by values: nothing tells any more which fields are ours. What somebody has declared since stays.
+/// Restores all values in one step, for Services whose managedFields no longer tell which fields
+/// are ours. Fields that another manager has applied since are kept.
 fn undo(snapshot: &Snapshot<'_>, key: &Key, service: &Service, record: &ServiceRecord) -> Action {
     let declares =
         |owns: &dyn Fn(&Owner) -> bool| foreign(&service.owners).any(|owner| owner.applies && owns(owner));
@@ -63,7 +65,7 @@ fn undo(snapshot: &Snapshot<'_>, key: &Key, service: &Service, record: &ServiceR
     Action::ReturnFields { service: key.clone(), identity: service.identity.clone(), owner, fields }
 }
 
-/// The policy goes to whom it was taken from, who then owns it as before, or to its default.
+/// Returns the policy to its previous owner by a write as that field manager, or lets it default.
 pub(super) fn give_up_policy(key: &Key, service: &Service, record: &ServiceRecord) -> Action {
     let shared = foreign(&service.owners).any(|owner| owner.field);
     match &record.policy_owner {
@@ -80,7 +82,7 @@ pub(super) fn give_up_policy(key: &Key, service: &Service, record: &ServiceRecor
     }
 }
 
-/// Marks a Service to stay as it is.
+/// Marks a Service as retained, without changing it.
 pub(super) fn retain(object: &Object<'_>, key: &Key, service: &Service) -> Option<Action> {
     let mut record = service.record.clone()?;
     if record.retained {
@@ -92,7 +94,7 @@ pub(super) fn retain(object: &Object<'_>, key: &Key, service: &Service) -> Optio
     Some(shape_service(key, service, shape, ServiceStep::Retain))
 }
 
-/// The label that the operator gave.
+/// The label that the operator's field manager owns.
 fn our_label(service: &Service) -> Option<ServiceLabel> {
     let mine = service.owners.iter().find(|owner| owner.is_us())?;
     mine.labels

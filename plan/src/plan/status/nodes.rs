@@ -1,4 +1,5 @@
-//! What is said of nodes and pools: step 2, which nodes show the Services in full, which are left out, and how far each pool is.
+//! The status of nodes and pools: step 2, the ingress nodes, the nodes that are left out, and the
+//! progress of each pool.
 
 use isp_api::Reason;
 use isp_api::preserve::{IngressSourcePreserveStatus, LeftOut, PoolStatus};
@@ -8,11 +9,11 @@ use crate::plan::pools::Pool;
 use crate::plan::rollout::State;
 use crate::plan::{accounts, kube_proxy};
 
-/// How many nodes are named.
+/// The maximum number of nodes listed by name.
 const MOST_NAMES: usize = 20;
 
 impl StatusBuilder<'_, '_> {
-    /// Step 2.
+    /// The condition of step 2.
     pub(super) fn agents(&self, elsewhere: usize) -> NewCondition {
         let done = self.elsewhere().filter(|(_, _, state)| **state == State::Done).count();
         if done == elsewhere {
@@ -112,7 +113,7 @@ impl StatusBuilder<'_, '_> {
             .map(|(place, (name, _))| (self.pools.assigned[place], *name, &self.rollout.states[place]))
     }
 
-    /// The pools that non-ingress nodes belong to.
+    /// The pools that contain the object's non-ingress nodes.
     pub(super) fn own_pools(&self) -> impl Iterator<Item = (&str, &Pool<'_>)> {
         self.pools
             .by_name
@@ -121,7 +122,8 @@ impl StatusBuilder<'_, '_> {
             .map(|(name, pool)| (*name, pool))
     }
 
-    /// A node that has, or had, the cluster's own kube-proxy beside its agent.
+    /// The first suspect node that matches: one where the cluster's own kube-proxy runs, or ran,
+    /// beside the agent.
     pub(super) fn suspect(&self, of: impl Fn(usize) -> bool) -> Option<&str> {
         let mut places = self.snapshot.nodes.iter().enumerate();
         let (_, (name, _)) = places.find(|(place, _)| {
@@ -130,7 +132,7 @@ impl StatusBuilder<'_, '_> {
         Some(name)
     }
 
-    /// The nodes that show the Services in full, once the checks have passed.
+    /// The nodes that show the Services in full. None until the checks have passed once.
     pub(super) fn ingress_nodes(&self, before: &IngressSourcePreserveStatus) -> Option<Vec<String>> {
         let object = self.object;
         let passed = object.held
@@ -144,7 +146,7 @@ impl StatusBuilder<'_, '_> {
         Some(nodes.map(|(_, (name, _))| (*name).to_owned()).collect())
     }
 
-    /// Nodes on which the cluster's kube-proxy never runs.
+    /// Non-ingress nodes on which the cluster's kube-proxy never runs.
     pub(super) fn left_out(&self) -> Option<LeftOut> {
         let left_out = |place: &usize| self.object.left_out[*place] && !self.object.ingress[*place];
         let names: Vec<_> = (0..self.snapshot.nodes.len())

@@ -1,4 +1,4 @@
-//! What has changed since it was last said: Events for the object and for its Services.
+//! Events for status changes of the object and its Services.
 
 use isp_api::Reason;
 use isp_api::conditions::find;
@@ -9,11 +9,11 @@ use super::StatusBuilder;
 use crate::cluster::Key;
 use crate::plan::{About, Notice, sidecars};
 
-/// Reasons of `AgentsReady` that somebody has to hear of.
+/// Reasons of `AgentsReady` that are published as warnings.
 const FAILURES: [Reason; 3] = [Reason::WaveFailed, Reason::AgentNotReady, Reason::KubeProxyNotKeptOff];
 
 impl StatusBuilder<'_, '_> {
-    /// All of them, in the order in which they are told.
+    /// All Events for the change from `before` to `now`, in order.
     pub(super) fn notices(
         &self,
         before: &IngressSourcePreserveStatus,

@@ -1,4 +1,5 @@
-//! The agents' account: there before the first agent, gone after the last, and nobody else's.
+//! The agents' ServiceAccount: created before the first agent, deleted after the last, never
+//! shared.
 
 use isp_api::preserve::Phase;
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ fn account() -> Key {
     Key::new("kube-system", "proxy-agent")
 }
 
-/// How many objects of the account's are the operator's.
+/// The number of account objects that the operator owns.
 fn made(cluster: &Cluster) -> usize {
     KINDS.iter().flat_map(|kind| cluster.own(*kind)).filter(|(_, written)| written.ours).count()
 }
@@ -32,7 +33,7 @@ fn has_agents(cluster: &Cluster) -> bool {
     observe::made(cluster).next().is_some() || cluster.pods.values().any(agent)
 }
 
-/// Lets the operator work; at each step whoever is an agent has an account.
+/// Runs the operator, and checks at each action that no agent lacks its account.
 fn settle(world: &mut World) {
     world.settle(|world, action| {
         if let Action::ApplyPool { .. } = action {
@@ -95,7 +96,7 @@ fn an_account_of_somebody_elses_is_named_and_left_alone() {
     assert!(message.contains("ServiceAccount kube-system/proxy-agent"), "{message}");
     assert_eq!(world.cluster.own[&OwnKind::Account][&account()].identity.version, "1");
 
-    // Its owner takes it away.
+    // Its owner deletes it.
     world.cluster.own.entry(OwnKind::Account).or_default().remove(&account());
     settle(&mut world);
     assert_eq!(phase(&world), Phase::Ready);
@@ -131,7 +132,7 @@ fn agents_of_an_account_that_was_made_again_are_replaced_because_their_tokens_ar
     let mut world = ready();
     let revision = world.cluster.nodes["work-1"].revision.clone();
     world.cluster.own.entry(OwnKind::Account).or_default().remove(&account());
-    // Until it is there, the agents stay as they are.
+    // Until the account exists, the agents are unchanged.
     world.step();
     assert_eq!(made(&world.cluster), 6);
     assert_eq!(world.cluster.nodes["work-1"].revision, revision);
@@ -151,7 +152,7 @@ fn an_agent_on_a_node_that_does_not_answer_keeps_no_account() {
     settle(&mut world);
     assert_eq!(made(&world.cluster), 0);
 
-    // The same with a pod that nobody ends.
+    // The same with a pod that never terminates.
     let mut world = ready();
     world.node("work-1", |node| node.ready = false);
     world.delete_object("web");

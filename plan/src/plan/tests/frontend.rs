@@ -1,4 +1,4 @@
-//! A cluster with one Service, `web/frontend`, for which there is an object, `web`; and what is told of the two.
+//! A cluster with one Service, `web/frontend`, and one object for it, `web`.
 
 use isp_api::conditions::find;
 use isp_api::preserve::{Phase, ServiceState};
@@ -25,7 +25,7 @@ pub(super) fn spec(more: Value) -> Value {
     spec
 }
 
-/// An ingress node with an endpoint, two non-ingress nodes, and a Service that was made by `kubectl create`.
+/// An ingress node with an endpoint, two non-ingress nodes, and a Service made by `kubectl create`.
 pub(super) fn world() -> World {
     let mut world = World::new(&[("edge", &[(INGRESS, "")]), ("work-1", &[]), ("work-2", &[])]);
     world.add_service(&web(), "kubectl-create");
@@ -39,7 +39,8 @@ pub(super) fn with_object(more: Value) -> World {
     world
 }
 
-/// Everything that is done until nothing is left to do, without what is merely said. The agents' account tells of its rights as well.
+/// All actions until nothing is left to do, except status writes. Of the agents' account and RBAC
+/// only the ServiceAccount is listed.
 pub(super) fn story(world: &mut World) -> Vec<String> {
     let mut told = Vec::new();
     world.settle(|_, action| {

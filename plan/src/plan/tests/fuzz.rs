@@ -1,7 +1,7 @@
-//! Annotations, labels, statuses, managed fields and whole objects that somebody hostile wrote, through `observe` and `plan`: no panic, no
-//! write to anything that is not ours, and nobody whom they do not concern is held up.
+//! Hostile annotations, labels, statuses, managedFields and whole objects, passed through `observe`
+//! and `plan`: no panic, no write to foreign objects, and no delay for unaffected objects.
 //!
-//! `ISP_FUZZ_CASES` says how many cases there are, `ISP_FUZZ_SEED` with which one to begin.
+//! `ISP_FUZZ_CASES` sets the number of cases, `ISP_FUZZ_SEED` the first seed.
 
 mod dice;
 mod judge;
@@ -30,7 +30,7 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Each case, by its seed. One that fails says how to repeat it.
+/// Runs each case by its seed. A failing case prints how to repeat it.
 fn cases(share: u64, case: impl Fn(&mut Dice)) {
     let first = variable("ISP_FUZZ_SEED").unwrap_or_default();
     let count = variable("ISP_FUZZ_CASES").unwrap_or(10_000) / share;
@@ -50,12 +50,13 @@ impl Drop for Seed {
     }
 }
 
-/// As the API server delivers it, if it would let it in.
+/// Parses the object as the API server would deliver it. None if it would be rejected.
 fn read<T: DeserializeOwned>(object: Value) -> Option<T> {
     serde_json::from_value(object).ok()
 }
 
-/// Puts what somebody wrote into the cluster. What does `not concern` the core has other namespaces, and nodes that need no agent.
+/// Adds hostile objects to the cluster. Unless `concerns` is set, they are in other namespaces and
+/// on nodes that need no agent.
 fn write(dice: &mut Dice, world: &mut World, concerns: bool) -> Forged {
     let mut forged = Forged::default();
     for number in 0..=dice.below(5) {
@@ -88,7 +89,7 @@ fn write(dice: &mut Dice, world: &mut World, concerns: bool) -> Forged {
 }
 
 fn write_service(dice: &mut Dice, world: &mut World, namespace: &str, name: &str, us: bool) {
-    // In the namespace of the core, the core's own Service is edited.
+    // In the core's namespace, overwrite the core's own Service.
     let name = if namespace == "web" { "frontend" } else { name };
     let metadata = objects::metadata(dice, namespace, name, us);
     if let Some(service) = read(objects::service(dice, &metadata)) {
@@ -109,7 +110,7 @@ fn write_node(dice: &mut Dice, world: &mut World, name: &str, us: bool, concerns
     }
 }
 
-/// The key, if it was made in the operator's name.
+/// Returns the key if the DaemonSet was forged as the operator.
 fn write_daemon_set(
     dice: &mut Dice,
     world: &mut World,
@@ -119,7 +120,7 @@ fn write_daemon_set(
 ) -> Option<Key> {
     let made = dice.one_in(2);
     let name = if made { "proxy-agent-default-0123456789" } else { name };
-    // What somebody else made keeps a name by which it is known.
+    // Foreign objects keep a recognisable name.
     let name = if us { name.to_owned() } else { format!("{name}-hostile") };
     let metadata = objects::metadata(dice, namespace, &name, us);
     let set = observe::daemon_set(&read(objects::daemon_set(dice, metadata, made))?)?;
@@ -176,7 +177,7 @@ fn write_admission(dice: &mut Dice, world: &mut World, forged: &mut Forged, us: 
     }
 }
 
-/// One round: everything that is planned is judged, and carried out. The request of each can be made.
+/// One round: judges and executes everything that is planned. Every request must be buildable.
 fn round(world: &mut World, forged: &Forged) {
     let actions = world.plan().actions;
     for action in &actions {
@@ -280,7 +281,7 @@ fn whatever_others_keep_writing_an_object_that_it_does_not_concern_becomes_ready
     });
 }
 
-/// Somebody writes what he wrote before, once more.
+/// Repeats the earlier hostile writes.
 fn keep_writing(world: &mut World, kept: &World) {
     let version = world.version();
     for (key, service) in kept.cluster.services.iter().filter(|(key, _)| key.namespace == "tenant") {

@@ -1,4 +1,4 @@
-//! Ingress nodes that are taken away, renamed or die: what was reachable stays reachable.
+//! Ingress nodes that are unlabelled, renamed or fail: reachable Services stay reachable.
 
 use isp_api::preserve::{Phase, ServiceState, TrafficPolicy};
 use isp_api::view::View;
@@ -17,7 +17,7 @@ fn label(world: &mut World, node: &str) {
     world.node(node, |node| drop(node.labels.insert(INGRESS.to_owned(), String::new())));
 }
 
-/// Whether somebody outside is answered: a node with an endpoint shows the Service in full.
+/// Whether external clients get an answer: a node with an endpoint shows the Service in full.
 pub(super) fn is_reachable(world: &World) -> bool {
     let labelled = world.cluster.services[&web()].labels.contains_key("sourcepreserve.io/preserve");
     let object = world.cluster.objects.get("web");
@@ -45,7 +45,8 @@ fn the_last_ingress_node_that_loses_its_label_stays_one_until_another_serves() {
     let listed = world.cluster.objects["web"].status.as_ref().unwrap().ingress_nodes.clone();
     assert_eq!(listed, Some(vec!["edge".to_owned()]));
 
-    // Another node is made an ingress node, and gets an endpoint: the former one goes over after that.
+    // Another node becomes an ingress node and gets an endpoint. Only then is the former one handed
+    // over.
     label(&mut world, "work-1");
     world.set_endpoints(&web(), "work-1", 1);
     while world.cluster.nodes["edge"].pool.is_none() {
@@ -62,7 +63,7 @@ fn the_last_ingress_node_that_loses_its_label_stays_one_until_another_serves() {
 #[test]
 fn an_ingress_node_with_an_agent_for_another_object_does_not_hide_what_only_it_serves() {
     let mut world = with_object(json!({}));
-    // `other` has its ingress elsewhere, so that edge has an agent, too.
+    // `other` uses different ingress nodes, so edge has an agent, too.
     world.node("work-1", |node| drop(node.labels.insert("inner".to_owned(), String::new())));
     let other = Key::new("web", "other");
     world.add_service(&other, "kubectl-create");

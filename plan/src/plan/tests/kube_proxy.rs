@@ -1,4 +1,5 @@
-//! The cluster's own kube-proxy: who keeps taking our affinity off it, and the nodes on which it never runs.
+//! The cluster's own kube-proxy: managers that keep removing our affinity, and nodes on which it
+//! never runs.
 
 use isp_api::preserve::Phase;
 use k8s_openapi::api::core::v1::NodeSelectorTerm;

@@ -1,4 +1,5 @@
-//! What others write in our name: DaemonSets, Services, annotations, labels and clocks that are not to be trusted.
+//! Forged writes as the operator: DaemonSets, Services, annotations, labels and clocks that must
+//! not be trusted.
 
 use isp_api::preserve::{Phase, TrafficPolicy};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -12,7 +13,7 @@ use crate::ownership::Owner;
 use crate::plan::kube_proxy::is_kept_off;
 use crate::record::{Handover, ServiceRecord};
 
-/// A DaemonSet with our label that somebody else made.
+/// A foreign DaemonSet with our label.
 fn foreign(namespace: &str, name: &str) -> DaemonSet {
     let mut object = kube_proxy();
     object.metadata.namespace = Some(namespace.to_owned());
@@ -49,7 +50,7 @@ fn a_daemon_set_in_a_tenants_namespace_that_pretends_to_be_ours_holds_nothing_up
     assert!(!told.iter().any(|action| action.contains("tenant")), "{told:?}");
 }
 
-/// A Service that somebody wrote in the operator's name.
+/// A Service forged as the operator's.
 pub(super) fn forge(world: &mut World, key: &Key, object: &str) {
     let record: ServiceRecord =
         serde_json::from_value(json!({"object": object, "policy": "Cluster", "generation": 1})).unwrap();
@@ -70,7 +71,7 @@ fn a_service_that_pretends_to_be_an_objects_neither_stalls_its_deletion_nor_skip
     for _ in 0..100 {
         world.controllers();
         for action in world.plan().actions {
-            // Its writer puts it back again and again.
+            // Its writer keeps restoring it.
             if action.target().key.namespace != "tenant" {
                 world.carry_out(&action);
             }
@@ -89,7 +90,8 @@ fn a_service_that_pretends_to_be_an_objects_neither_stalls_its_deletion_nor_skip
     assert!(world.cluster.nodes.values().all(|node| node.pool.is_none()), "the check has not passed");
 }
 
-/// Whoever may edit an object may empty its managedFields: nothing tells any more who wrote what.
+/// Anyone who may edit an object may empty its managedFields. Then nothing shows who wrote which
+/// field.
 #[test]
 fn a_service_whose_managed_fields_were_emptied_is_put_back_all_the_same() {
     let mut world = ready();
@@ -144,7 +146,7 @@ fn a_leader_with_another_clock_waits_for_as_long_as_the_first() {
         world.controllers();
         world.step();
     }
-    // Another process takes over, an hour ahead.
+    // Another replica takes over, with a clock one hour ahead.
     world.waits.replace(crate::waits::Waits::new());
     world.now += SignedDuration::from_hours(1);
     world.controllers();
@@ -186,7 +188,7 @@ fn only_the_label_that_marks_services_is_returned_and_only_as_the_api_server_tak
     }
 }
 
-/// A node's own kubelet puts the pool label on it, in the operator's name.
+/// A node's own kubelet sets the pool label, as the operator.
 fn relabel(world: &mut World, node: &str) {
     world.node(node, |node| {
         for label in ["sourcepreserve.io/agent-pool", "sourcepreserve.io/agent-revision"] {
@@ -199,7 +201,7 @@ fn relabel(world: &mut World, node: &str) {
 
 #[test]
 fn a_node_that_keeps_putting_the_pool_label_on_itself_holds_up_nobody_else() {
-    // On the way there: edge needs no agent.
+    // During the rollout: edge needs no agent.
     let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
     for _ in 0..300 {
         relabel(&mut world, "edge");
@@ -213,7 +215,7 @@ fn a_node_that_keeps_putting_the_pool_label_on_itself_holds_up_nobody_else() {
             "{node}"
         );
     }
-    // On the way back: edge is the first of them all.
+    // During the hand-back: edge comes first.
     world.delete_object("web");
     for _ in 0..300 {
         relabel(&mut world, "edge");
@@ -226,14 +228,15 @@ fn a_node_that_keeps_putting_the_pool_label_on_itself_holds_up_nobody_else() {
     }
 }
 
-/// The node writes itself anew as it was, so that nothing on it tells that it was sent back; and a forged Service has each wave wait.
+/// The node keeps restoring its label without the handover annotation, and a forged Service delays
+/// each wave.
 #[test]
 fn a_node_that_keeps_restoring_itself_and_a_forged_service_together_hold_up_nobody_else() {
     let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
     world.settle(|_, _| {});
     world.delete_object("web");
     for number in 0..150 {
-        // Now and then, so that it is seen as gone back in between.
+        // Only sometimes, so that the node is seen as handed back in between.
         if number % 3 == 0 {
             world.node("edge", |node| {
                 node.labels.insert("sourcepreserve.io/agent-pool".to_owned(), "default".to_owned());

@@ -1,6 +1,6 @@
-//! Over generated clusters and histories: the interlocks hold for every single write, in whatever order the writes of a plan
-//! are carried out and whichever of them fail; from every state planning comes to rest; at rest every object is ready or
-//! says why not; deletion leaves nothing behind.
+//! Properties over generated clusters and histories: the interlocks hold for every write, in any
+//! execution order and with any failures; planning converges from every state; then every object is
+//! ready or reports why not; deletion leaves nothing behind.
 
 use isp_api::conditions::find;
 use isp_api::preserve::{ConflictPolicy, Phase, TrafficPolicy};
@@ -20,7 +20,7 @@ use crate::record::{Failure, Handover};
 use crate::simulate::Simulation;
 use crate::waits::Waits;
 
-/// Something that happens to a cluster, by somebody's hand.
+/// An event in a generated history.
 #[derive(Clone, Debug)]
 enum Move {
     Plan { order: u64, fail: u64 },
@@ -81,7 +81,7 @@ fn a_move() -> impl Strategy<Value = Move> {
 
 const NODES: u8 = 6;
 const SERVICES: u8 = 4;
-/// Where nobody but the forger has Services.
+/// The namespace that contains only forged Services.
 const FORGED: &str = "tenant";
 
 fn node(number: u8) -> String {
@@ -96,7 +96,7 @@ fn object(number: u8) -> String {
     format!("o{}", number % 3)
 }
 
-/// One of a few specs that get into each other's way, or not.
+/// One of a few specs, some of which conflict.
 fn spec(number: u8) -> serde_json::Value {
     let services = match number % 4 {
         0 => json!([{"namespace": "web", "name": "s0"}]),
@@ -141,7 +141,7 @@ fn happen(world: &mut World, what: &Move) {
         Move::Plan { order, fail } => {
             let mut actions = world.plan().actions;
             let count = actions.len().max(1);
-            // Any order, and any may fail: bits of two numbers decide.
+            // Any order, with any failures, chosen by the bits of two numbers.
             actions.rotate_left(usize::try_from(*order % 1000).unwrap() % count);
             if order & 1 == 1 {
                 actions.reverse();
@@ -222,7 +222,7 @@ fn happen(world: &mut World, what: &Move) {
         Move::EmptyManagedFields(number) => match number % (SERVICES + 1) {
             SERVICES => empty_kube_proxy(world),
             number => world.service(&service(number), |service| {
-                // Else nothing tells that somebody wanted Local in the end.
+                // Otherwise nothing would show that another manager declared Local.
                 if !service.owners.iter().any(|owner| owner.applies && !owner.is_us()) {
                     service.owners.clear();
                 }
@@ -238,7 +238,7 @@ fn empty_kube_proxy(world: &mut World) {
     set.identity.version = version;
 }
 
-/// Somebody who may edit a node writes our annotations on it, in our name.
+/// Forges our annotations and labels on a node.
 fn forge_node(world: &mut World, name: &str, what: u8) {
     let pool = ["default", "even", "rest", "none"][usize::from(what % 4)];
     let handover = Handover {
@@ -272,11 +272,11 @@ fn add_service(world: &mut World, number: u8) {
     }
 }
 
-/// The interlocks, judged by the cluster as it is when the write arrives.
+/// Checks the interlocks against the cluster at the time of the write.
 #[allow(clippy::too_many_lines, reason = "one arm for each kind of action")]
 fn allowed(world: &Simulation, action: &Action) {
     let cluster = &world.cluster;
-    // One with a taint, and without a kube-proxy of ours or of the cluster, gets none.
+    // A tainted node with neither an agent nor the cluster's kube-proxy is left out.
     let left_out = |name: &str| {
         let node = &cluster.nodes[name];
         let runs = |pod: &Pod| pod.node == name && pod.daemon_set == World::kube_proxy_key();
@@ -319,7 +319,7 @@ fn allowed(world: &Simulation, action: &Action) {
             );
             for name in cluster.nodes.keys().filter(|name| elsewhere(&record.object, name)) {
                 let node = &cluster.nodes[name];
-                // On the way from one revision to the next, what was acknowledged stays in the kernel.
+                // During a change of revision, the kernel keeps the acknowledged state.
                 let settled = |handover: &Handover| handover.from.is_some() && !handover.restart;
                 let gone_over = node.handover.as_ref().is_none_or(settled);
                 assert!(node.pool.is_some() && gone_over, "{action} while {name} has no agent");
@@ -364,7 +364,7 @@ fn allowed(world: &Simulation, action: &Action) {
                         let Some(record) = service.record.as_ref().filter(|record| !record.retained) else {
                             continue;
                         };
-                        // What nobody wants back holds up nobody for long.
+                        // Services whose object no longer exists delay the hand-back only briefly.
                         if !cluster.objects.contains_key(&record.object) {
                             continue;
                         }
@@ -404,7 +404,7 @@ fn allowed(world: &Simulation, action: &Action) {
     }
 }
 
-/// The objects that are not being deleted and by whose label the Service is hidden.
+/// The objects that are not being deleted and whose label hides the Service.
 fn living<'c>(cluster: &'c Cluster, service: &'c Service) -> impl Iterator<Item = &'c str> {
     cluster.objects.iter().filter_map(|(name, object)| {
         let label = object.service_label();
@@ -413,7 +413,8 @@ fn living<'c>(cluster: &'c Cluster, service: &'c Service) -> impl Iterator<Item 
     })
 }
 
-/// The nodes with a ready endpoint of the Service on which everything is shown: no agent is there, or one that says so.
+/// The nodes with a ready endpoint that show the Service in full: without an agent, or with one
+/// that reports the full view.
 fn serving<'c>(cluster: &'c Cluster, object: &str, service: &Key) -> Vec<&'c str> {
     let uid = cluster.objects[object].metadata.uid.as_deref().unwrap();
     let shows = |name: &str, node: &Node| {
@@ -428,7 +429,8 @@ fn serving<'c>(cluster: &'c Cluster, object: &str, service: &Key) -> Vec<&'c str
     nodes.map(|(name, _)| name.as_str()).collect()
 }
 
-/// A node either has no agent, and the cluster's kube-proxy may run there, or the DaemonSet of its agent is there.
+/// Each node has either no agent, so that the cluster's kube-proxy may run there, or an existing
+/// agent DaemonSet, unless its agent is restarting.
 fn one_kube_proxy_each(cluster: &Cluster) {
     for (name, node) in &cluster.nodes {
         let labelled = node.labels.contains_key("sourcepreserve.io/agent-pool");
@@ -447,7 +449,7 @@ fn one_kube_proxy_each(cluster: &Cluster) {
     }
 }
 
-/// At rest somebody answers for every Service that was changed and has an endpoint.
+/// When settled, some node serves every changed Service that has an endpoint.
 fn reachable(cluster: &Cluster) {
     for (key, service) in &cluster.services {
         let ready = cluster.ready_endpoints(key);
@@ -472,7 +474,7 @@ fn world() -> World {
     world
 }
 
-/// From now on nothing breaks.
+/// Nothing fails from now on.
 fn heal(world: &mut World) {
     world.broken.clear();
     world.unpullable.clear();
@@ -536,7 +538,7 @@ proptest! {
         world.settle(allowed);
         prop_assert!(world.cluster.objects.is_empty(), "{:?}", world.cluster.objects.keys());
 
-        // What earlier objects left on purpose goes by cleanup.
+        // Cleanup removes what earlier objects retained.
         world.settings.cleanup = true;
         world.settle(allowed);
         for (key, service) in &world.cluster.services {

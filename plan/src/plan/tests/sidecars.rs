@@ -1,4 +1,4 @@
-//! What decides on new pods, and how pods are counted.
+//! Admission objects for new pods, and the count of existing pods.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::cluster::{Key, SidecarPod};
 use crate::observe;
 use crate::own::OwnKind;
 
-/// An object that is held, with these entries, on a cluster whose webhook can be trusted and whose API server has policies.
+/// An object with the finalizer and these entries, on a cluster whose webhook has published its CA
+/// bundle and whose API server serves policies.
 fn world(sidecars: &Value) -> World {
     let mut world = World::new(&[("edge", &[(INGRESS, "")]), ("work", &[])]);
     world.cluster.admission.bundle = Some("QQ==".to_owned());
@@ -41,7 +42,7 @@ fn entry(team: &str, via: &str) -> Value {
 
 const POD_KINDS: [OwnKind; 3] = [OwnKind::PodWebhook, OwnKind::PodPolicy, OwnKind::PodPolicyBinding];
 
-/// What is done about admission until nothing is left to do.
+/// All admission actions until nothing is left to do.
 fn story(world: &mut World) -> Vec<String> {
     let mut told = Vec::new();
     world.settle(|_, action| {
@@ -165,7 +166,7 @@ fn an_api_server_without_policies_is_said() {
 
 const KINDS: [OwnKind; 3] = [OwnKind::PodWebhook, OwnKind::PodPolicy, OwnKind::PodPolicyBinding];
 
-/// What somebody else made, with our label, under each of these names.
+/// Adds foreign objects with our label under each of these names.
 fn take_names(world: &mut World, names: [&str; 2]) {
     let metadata = |name: &str, manager: &str| {
         serde_json::from_value(json!({
@@ -180,7 +181,7 @@ fn take_names(world: &mut World, names: [&str; 2]) {
     for name in names {
         for kind in KINDS {
             let there = world.cluster.own.entry(kind).or_default();
-            // One that is applied in the operator's name does not get one of its names by that.
+            // An object forged as the operator's does not have one of its names.
             for (name, manager) in
                 [(name.to_owned(), "argocd"), (format!("tenant-{name}"), "sourcepreserve-operator")]
             {

@@ -1,4 +1,4 @@
-//! Single situations, each with what must happen.
+//! Single situations, each with its expected outcome.
 
 use isp_api::conditions::find;
 use isp_api::preserve::{Phase, ServiceState, TrafficPolicy};
@@ -131,7 +131,7 @@ fn who_puts_the_policy_back_is_followed_once_and_then_reported() {
     let (status, _, message) = condition(&world, "Conflict");
     assert_eq!(status, "True");
     assert!(message.contains("\"helm\" keeps putting back spec.externalTrafficPolicy"), "{message}");
-    // A changed object is tried anew.
+    // A changed object is tried again.
     world.object("web", |_| {});
     assert_eq!(story(&mut world), ["localise-service service/web/frontend"]);
 }
@@ -165,7 +165,7 @@ fn a_service_falls_back_after_thirty_seconds_and_returns_after_thirty() {
     assert_eq!(world.plan().wake, Some(lost + SignedDuration::from_secs(30)));
     world.now += SignedDuration::from_secs(29);
     assert!(world.plan().actions.is_empty());
-    // An endpoint that comes and goes begins the wait anew.
+    // A flapping endpoint restarts the wait.
     world.set_endpoints(&web(), "edge", 1);
     world.step();
     world.set_endpoints(&web(), "edge", 0);

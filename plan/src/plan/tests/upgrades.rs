@@ -1,4 +1,4 @@
-//! Agents of another revision, agents that stop, and agents that have to be started anew.
+//! Agents of other revisions, agents that stop, and agents that must be restarted.
 
 use isp_api::preserve::Phase;
 use k8s_openapi::jiff::SignedDuration;
@@ -36,7 +36,7 @@ fn an_upgrade_that_does_not_start_goes_back_to_the_revision_before_and_takes_no_
     let mut world = ready();
     let revision = world.cluster.nodes["work-1"].revision.clone();
     world.settings.agent_image = "agent:2".to_owned();
-    // It crashes in its new revision only.
+    // The agent crashes in its new revision only.
     for _ in 0..2000 {
         let new = world.cluster.nodes["work-1"].revision != revision;
         world.broken.clear();
@@ -126,7 +126,7 @@ fn an_agent_that_cannot_be_stopped_because_its_node_is_down_holds_up_nobody_else
         world.controllers();
         world.step();
     }
-    // Its pod is not seen to end, and its report stays.
+    // Its pod never terminates, and its report remains.
     world.node("work-1", |node| node.ready = false);
     world.add_node("work-3", &[]);
     let agent =

@@ -1,4 +1,4 @@
-//! How agents come to their nodes: in waves, that can go wrong, on nodes that come, go and change.
+//! The rollout of agents in waves: failures, and nodes that join, leave and change.
 
 use isp_api::preserve::{Phase, ServiceState, TrafficPolicy};
 use k8s_openapi::jiff::SignedDuration;
@@ -60,7 +60,7 @@ fn a_bad_wave_is_rolled_back_at_its_deadline_and_the_services_are_untouched() {
     assert_eq!(world.cluster.services[&web()].policy, Some(TrafficPolicy::Cluster));
     assert!(world.cluster.nodes["work-1"].pool.is_none());
 
-    // Other settings are worth another try.
+    // A new revision is tried again.
     world.broken.clear();
     world.settings.agent_image = "agent:2".to_owned();
     world.settle(|_, _| {});
@@ -116,7 +116,7 @@ fn a_wave_has_the_size_that_was_asked_for() {
     }
 }
 
-/// What is told when the last node that has no agent gets one.
+/// The actions when the last node without an agent gets one.
 fn over(node: &str) -> [String; 5] {
     [
         "apply-images daemonset/kube-system/proxy-agent-images-default".to_owned(),

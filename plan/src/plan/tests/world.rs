@@ -1,4 +1,4 @@
-//! A simulated cluster, and the hands of everybody who is not the operator.
+//! A simulated cluster, with the actions of everyone except the operator.
 
 use std::ops::{Deref, DerefMut};
 
@@ -68,7 +68,7 @@ impl World {
         };
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut this = Self(Simulation::new(Cluster::default(), settings, now));
-        // Objects are created at times that are counted by it.
+        // Creation timestamps derive from the counter.
         this.counter = 0;
         let identity = this.identity();
         let set = observe::daemon_set(&kube_proxy()).unwrap();
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    /// A Service as an update creates it: its writer owns the defaults.
+    /// A Service created by an update: its writer owns the defaults.
     pub(super) fn add_service(&mut self, key: &Key, writer: &str) {
         let identity = self.identity();
         let owner = Owner { manager: writer.to_owned(), field: true, ..Owner::default() };
@@ -135,12 +135,12 @@ impl World {
         }
     }
 
-    /// Somebody writes the policy by a plain update.
+    /// Another manager writes the policy by an update.
     pub(super) fn update_policy(&mut self, key: &Key, writer: &str, policy: TrafficPolicy) {
         self.service(key, |service| write_policy(service, writer, false, policy));
     }
 
-    /// Somebody declares the policy, by force.
+    /// Another manager declares the policy by a forced apply.
     pub(super) fn declare_policy(&mut self, key: &Key, writer: &str, policy: TrafficPolicy) {
         self.service(key, |service| write_policy(service, writer, true, policy));
     }
@@ -196,14 +196,14 @@ impl World {
         self.broken.insert(node.to_owned(), "container proxy-agent: ImagePullBackOff".to_owned());
     }
 
-    /// Carries out what is to be done now.
+    /// Plans once and executes the actions.
     pub(super) fn step(&mut self) {
         for action in self.plan().actions {
             self.carry_out(&action);
         }
     }
 
-    /// Lets the operator work until nothing is left to do or to wait for.
+    /// Runs the operator until there is nothing left to do or wait for.
     pub(super) fn settle(&mut self, mut each: impl FnMut(&Simulation, &Action)) {
         self.0.settle(|world, _, action| each(world, action)).unwrap();
     }

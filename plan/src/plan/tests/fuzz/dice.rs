@@ -1,8 +1,8 @@
-//! Values that somebody hostile would write. All of them follow from a seed, so that each case can be repeated.
+//! Hostile values. All of them derive from a seed, so that each case can be repeated.
 
 use serde_json::{Map, Value, json};
 
-/// A stream of numbers: splitmix64.
+/// A random number generator: splitmix64.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -22,7 +22,7 @@ impl Dice {
         usize::try_from(self.next() % u64::try_from(bound.max(1)).unwrap()).unwrap()
     }
 
-    /// True in one of so many cases.
+    /// True with probability 1/`cases`.
     pub(super) fn one_in(&mut self, cases: usize) -> bool {
         self.below(cases) == 0
     }
@@ -35,7 +35,7 @@ impl Dice {
         from[self.below(N)]
     }
 
-    /// A text: a name that means something here, or one that should mean nothing.
+    /// A text: a meaningful name or an arbitrary one.
     pub(super) fn text(&mut self) -> String {
         match self.below(12) {
             0 => String::new(),
@@ -91,7 +91,7 @@ impl Dice {
         ])
     }
 
-    /// A time that the API server would take for one.
+    /// A timestamp that the API server accepts.
     pub(super) fn real_time(&mut self) -> &'static str {
         self.pick(&[
             "9999-12-30T22:00:00Z",
@@ -101,7 +101,7 @@ impl Dice {
         ])
     }
 
-    /// Any JSON.
+    /// Arbitrary JSON.
     pub(super) fn any(&mut self, depth: usize) -> Value {
         match self.below(if depth == 0 { 5 } else { 8 }) {
             0 => Value::Null,
@@ -117,7 +117,7 @@ impl Dice {
         }
     }
 
-    /// What an annotation with this record may turn into: itself, with one field of another kind, cut off, or nothing like it.
+    /// A corrupted annotation: unchanged, with one field of another type, truncated, or unrelated.
     pub(super) fn mangled(&mut self, mut record: Value) -> String {
         match self.below(8) {
             0 => {

@@ -1,4 +1,4 @@
-//! What may be written, said again without the code that decides it.
+//! Which writes are permitted, specified independently of the planner.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use crate::simulate::Simulation;
 
 use super::objects::US;
 
-/// What somebody made in the operator's name. Everything else that was made besides the core is nobody's but its maker's.
+/// Objects forged as the operator. All other objects besides the core are foreign.
 #[derive(Default)]
 pub(super) struct Forged {
     pub(super) daemon_sets: BTreeSet<Key>,
     pub(super) admission: BTreeSet<(OwnKind, String)>,
 }
 
-/// The namespaces of kube-proxies: nobody but an administrator makes DaemonSets there, or names them.
+/// The namespaces of kube-proxies, where only administrators create DaemonSets.
 fn is_home(cluster: &Cluster, namespace: &str) -> bool {
     let named = cluster.objects.values().any(|object| {
         let by_spec = object.spec.kube_proxy.as_ref().map(|named| named.namespace.as_str());
@@ -31,7 +31,7 @@ fn is_claimed(cluster: &Cluster, key: &Key, service: &Service) -> bool {
     targets.any(|target| target.matches(&key.namespace, &key.name, &service.labels).unwrap_or(false))
 }
 
-/// Fails unless the write is to something of ours, judged by the cluster that it was planned for.
+/// Fails unless the write is to one of our objects, judged by the cluster that it was planned for.
 pub(super) fn is_ours(world: &Simulation, forged: &Forged, action: &Action) {
     let cluster = &world.cluster;
     match action {
@@ -129,7 +129,7 @@ fn returns_what_was_taken(cluster: &Cluster, action: &Action, key: &Key, owner: 
     }
 }
 
-/// Whether something was applied to it in the operator's name.
+/// Whether the operator's field manager has applied to it.
 fn wrote(service: &Service) -> bool {
     service.owners.iter().any(|owner| owner.applies && owner.manager == US)
 }

@@ -1,4 +1,5 @@
-//! Kubernetes objects with hostile values in everything that is read back, as the API server would deliver them.
+//! Kubernetes objects with hostile values in every field that is read, as the API server would
+//! deliver them.
 
 use serde_json::{Map, Value, json};
 
@@ -55,8 +56,8 @@ fn annotation(dice: &mut Dice, name: &str) -> String {
     dice.mangled(record)
 }
 
-/// Who owns what, in shapes that mean something and in others. `us`: whether somebody has applied labels and annotations in the operator's
-/// name.
+/// managedFields, meaningful and arbitrary. `us`: whether labels and annotations were applied as
+/// the operator.
 fn managed_fields(dice: &mut Dice, us: bool) -> Value {
     let keys = |dice: &mut Dice, all: &[&str]| -> Value {
         let some = all.iter().filter(|_| !dice.one_in(4)).map(|key| (format!("f:{key}"), json!({})));
@@ -83,7 +84,7 @@ fn managed_fields(dice: &mut Dice, us: bool) -> Value {
         };
         entries.push((manager, dice.pick(&["Apply", "Update", "Steal"]), fields));
     }
-    // An update in the operator's name is no apply.
+    // An update as the operator is not an apply.
     if dice.one_in(4) {
         entries.push((US, "Update", json!({"f:metadata": {"f:labels": keys(dice, &LABELS)}})));
     }
@@ -96,7 +97,7 @@ fn managed_fields(dice: &mut Dice, us: bool) -> Value {
     entries.into_iter().map(entry).collect()
 }
 
-/// Metadata of an object that somebody wrote, in the operator's name or not.
+/// Metadata of a hostile object, forged as the operator if `us`.
 pub(super) fn metadata(dice: &mut Dice, namespace: &str, name: &str, us: bool) -> Value {
     let annotations = ANNOTATIONS.iter().filter(|_| dice.one_in(2)).copied().collect::<Vec<_>>();
     let annotations = annotations.into_iter().map(|name| (name.to_owned(), json!(annotation(dice, name))));
@@ -131,7 +132,7 @@ pub(super) fn slice(dice: &mut Dice, mut metadata: Value, service: &str, nodes: 
     json!({"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints.collect::<Vec<_>>()})
 }
 
-/// `ingress`: whether it takes in traffic, and so needs no agent.
+/// `ingress`: whether it is an ingress node and so needs no agent.
 pub(super) fn node(dice: &mut Dice, mut metadata: Value, ingress: bool) -> Value {
     metadata["labels"][super::super::world::INGRESS] = if ingress { json!("") } else { Value::Null };
     if !ingress && let Some(labels) = metadata["labels"].as_object_mut() {
@@ -186,7 +187,7 @@ fn terms(dice: &mut Dice) -> Value {
     (0..count).map(term).collect()
 }
 
-/// `made`: by its name and labels, one of ours.
+/// `made`: whether name and labels are those of an operator DaemonSet.
 pub(super) fn daemon_set(dice: &mut Dice, mut metadata: Value, made: bool) -> Value {
     if made {
         metadata["labels"] = json!({
@@ -251,7 +252,7 @@ pub(super) fn config_map(dice: &mut Dice, metadata: &Value) -> Value {
     json!({"metadata": metadata, "data": {dice.text(): text, "config.conf": dice.text()}})
 }
 
-/// An object with a spec that the schema lets through, mostly, and any status.
+/// An object with a spec that mostly passes the schema, and an arbitrary status.
 pub(super) fn preserve(dice: &mut Dice, mut metadata: Value) -> Value {
     if let Some(fields) = metadata.as_object_mut() {
         fields.remove("namespace");
