@@ -23,7 +23,7 @@ pub(crate) enum Until {
     /// Only the timeout.
     Time,
     /// The timeout, or a resource version in the index that differs from this one. Used after a
-    /// conflict, when the API server has a newer version than the index.
+    /// conflict or a create, when the API server has a newer version than the index.
     News(Option<String>),
 }
 

@@ -28,8 +28,8 @@ use crate::pace::Pace;
 
 /// Maximum number of concurrent writes.
 const AT_ONCE: usize = 8;
-/// Actions of a plan must start within this time, or within [`FRESH_TIMES`] the planning time if
-/// that is longer. Actions that have not started by then are planned again.
+/// Actions of a plan must start within this time, or within [`FRESH_TIMES`] times the planning time
+/// if that is longer. Actions that have not started by then are planned again.
 const FRESH: Duration = Duration::from_secs(1);
 const FRESH_TIMES: u32 = 4;
 /// Minimum delay before a plan that asks to be run again at once.
