@@ -50,7 +50,7 @@ pub use self::rotation::LifetimesError;
 pub(crate) use self::served::ServedCertificate;
 pub(crate) use self::trust::Trust;
 
-/// The longest sleep: somebody may set the clock meanwhile.
+/// Upper limit for sleeps, since the clock may be changed meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// How long to sleep until `time`.
