@@ -17,7 +17,7 @@ use crate::index::Configurations;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Reads the ConfigMaps until all have been read. Each attempt yields the result so far.
+/// Yields the configuration after each attempt, until every ConfigMap has been read.
 pub(super) fn read(
     client: Client,
     namespace: String,

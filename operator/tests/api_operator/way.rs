@@ -77,7 +77,7 @@ async fn carry(
                 _ = talk => return,
                 _ = silence.wait_for(|open| !open) => {}
             }
-            // `near` stays open, but nobody reads it.
+            // `near` stays open but is no longer read.
             let _ = open.wait_for(|open| *open).await;
             if *keep_dead.borrow() {
                 std::future::pending::<()>().await;

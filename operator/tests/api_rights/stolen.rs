@@ -1,5 +1,4 @@
-//! A cluster with everything installed, and kubectl with a token of one of the project's
-//! ServiceAccounts.
+//! A cluster with everything installed, and kubectl with the token of one ServiceAccount.
 
 use std::path::{Path, PathBuf};
 

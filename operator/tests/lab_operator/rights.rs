@@ -1,5 +1,5 @@
-//! Compares the permissions of the project's programs with their use: the roles bound to their
-//! ServiceAccounts against the API server's audit log.
+//! Compares the permissions of the project's programs with their use: the roles bound to each
+//! ServiceAccount against the API server's audit log.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Self-managed certificates: the replicas share their CAs in a Secret, and each replica signs its
-//! own certificate. The first replica to write wins; the others use what it wrote.
+//! own certificate. The first replica to write wins; the others use its CAs.
 //!
 //! The installation provides the Secret, empty. The webhook never creates it: permission to create
-//! Secrets in a namespace gives access to the tokens of its ServiceAccounts
+//! Secrets in a namespace gives access to the token of every ServiceAccount in it
 //! (`docs/adr/0013-the-webhooks-account-leads-nowhere.md`). While the Secret is missing, a replica
 //! keeps its current certificate.
 

@@ -132,7 +132,7 @@ impl Running {
     }
 }
 
-/// Reads until the server closes the connection. Cut connections have no TLS close_notify.
+/// Reads until the server closes the connection. Cut connections have no TLS `close_notify`.
 async fn rest(stream: &mut TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
     let read = async {
