@@ -1,4 +1,4 @@
-//! A client: with the pod's own account, or as KUBECONFIG says.
+//! Creates an API client from the pod's ServiceAccount or from KUBECONFIG.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use thiserror::Error;
 use crate::watch::WATCH_SECONDS;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A connection on which nothing has come for longer than a watch lasts is dead.
+/// A connection that has been silent for longer than a watch lasts is dead.
 const READ_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
 
-/// Why there is no client.
+/// Why the client could not be created.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ClientError {
@@ -21,19 +21,19 @@ pub enum ClientError {
     Client(#[from] Box<kube::Error>),
 }
 
-/// How a client is to behave.
+/// The client configuration, with timeouts.
 pub async fn config() -> Result<Config, ClientError> {
     let mut config = Config::infer().await.map_err(Box::new)?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(READ_TIMEOUT);
-    // Counted from the request, not from the last one on the same connection.
+    // The read timeout starts at each request, not at the last data on the same connection.
     config.reset_reader_on_write = true;
-    // What failed is decided anew before it is sent again.
+    // No automatic retries: callers decide again before they resend a failed request.
     config.default_retry = false;
     Ok(config)
 }
 
-/// A client.
+/// A client with that configuration.
 pub async fn connect() -> Result<Client, ClientError> {
     Ok(Client::try_from(config().await?).map_err(Box::new)?)
 }

@@ -1,9 +1,9 @@
-//! Errors of the API server and of the way there, as a line to read.
+//! API errors and connection errors as one readable line.
 
 use kube::core::Status;
 use kube::runtime::watcher;
 
-/// What the API server answered, or what broke the connection.
+/// The API server's message, or the cause of the connection error.
 pub fn plain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => answer(status),
@@ -26,7 +26,7 @@ fn answer(status: &Status) -> String {
     format!("{} ({})", status.message, status.code)
 }
 
-/// An error with its causes: those of a connection are told nowhere else.
+/// An error with its causes, since connection errors state the reason only there.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     let mut text = error.to_string();

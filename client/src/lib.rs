@@ -1,5 +1,5 @@
-//! The way to the API server, for programs that run beside it: a client that notices when nobody answers, watches that never give
-//! up, and errors as a line to read.
+//! Access to the API server: a client with timeouts, watches that retry forever, and readable
+//! errors.
 
 mod collected;
 mod connect;

@@ -1,5 +1,5 @@
-//! The events of a watch that never gives up. What goes wrong is said once in a while: an API server that is down for an hour
-//! is one fact.
+//! Watches that retry forever. Failures are logged at most once a minute, so an hour of downtime
+//! does not flood the log.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::error::plain_watch;
 #[cfg(test)]
 mod tests;
 
-/// How long a watch lasts. A connection that is dead without a word is noticed soon after.
+/// Duration of a watch request. A dead connection is detected soon after.
 pub(crate) const WATCH_SECONDS: u32 = 60;
 const ONCE_IN: Duration = Duration::from_mins(1);
 
@@ -27,17 +27,18 @@ pub trait Watched: Resource + Clone + Debug + DeserializeOwned + Send + 'static 
 
 impl<K: Resource + Clone + Debug + DeserializeOwned + Send + 'static> Watched for K {}
 
-/// How everything is watched.
+/// The watch configuration used for all kinds.
 pub fn watching() -> watcher::Config {
     watcher::Config::default().timeout(WATCH_SECONDS)
 }
 
-/// The one object of this name: a right that is limited to a name allows this list and this watch, and no other.
+/// Selects the object with this name. RBAC rules with `resourceNames` allow this list and watch,
+/// and no other.
 pub fn named(name: &str) -> watcher::Config {
     watching().fields(&format!("metadata.name={name}"))
 }
 
-/// All events, for ever.
+/// The events of a watch. The stream never ends.
 pub fn events<K: Watched>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send {
     let kind = api.resource_url().rsplit('/').next().unwrap_or_default().to_owned();
     let events = watcher::watcher(api, config).boxed();
@@ -49,12 +50,12 @@ pub fn events<K: Watched>(api: Api<K>, config: watcher::Config) -> impl Stream<I
 }
 
 struct Watch<K> {
-    /// Its plural, as the path has it.
+    /// The plural name, from the URL.
     kind: String,
     events: BoxStream<'static, watcher::Result<Event<K>>>,
     backoff: DefaultBackoff,
     failing: bool,
-    /// When it was last said that it fails.
+    /// When a failure was last logged as a warning.
     said: Option<Instant>,
 }
 
@@ -62,7 +63,7 @@ impl<K: Watched> Watch<K> {
     async fn next(&mut self) -> Option<Event<K>> {
         loop {
             match self.events.next().await? {
-                // It comes before the API server is asked, so it is no sign that anything works.
+                // `Init` comes before the first request, so it does not prove that the watch works.
                 Ok(Event::Init) => return Some(Event::Init),
                 Ok(event) => {
                     self.works();

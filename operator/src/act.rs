@@ -1,4 +1,4 @@
-//! Carries out one write, and says what became of it.
+//! Sends one write to the API server and classifies the result.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ mod tests;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Why a write was not carried out.
+/// Why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) outcome: Outcome,
     pub(crate) reason: String,
 }
 
-/// Carries it out. It may have been carried out even if there is no answer.
+/// Sends the write. After a timeout or a connection error it may still have taken effect.
 pub(crate) async fn carry_out(client: Client, write: Write) -> Result<Answer, Failure> {
     match timeout(DEADLINE, send(client, write)).await {
         Ok(result) => result.map_err(|error| classify(&error)),
@@ -72,7 +72,7 @@ async fn patch(
     Ok(Answer::Written(target.resource, Box::new(object)))
 }
 
-/// What an error means. Pure.
+/// Maps an error to an outcome. Pure.
 fn classify(error: &kube::Error) -> Failure {
     let outcome = match error {
         kube::Error::Api(status) => match status.code {

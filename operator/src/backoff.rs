@@ -1,28 +1,28 @@
-//! How long to wait after failures: a second, doubling, half a minute at most.
+//! Exponential backoff: starts at one second, doubles, capped at 30 seconds.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Failures in a row.
+/// The number of consecutive failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Backoff(u32);
 
 impl Backoff {
-    /// One more failure.
+    /// Records a failure.
     pub(crate) fn fail(&mut self) {
         self.0 = self.0.saturating_add(1);
     }
 
-    /// Whether there was one.
+    /// Whether any failure was recorded.
     pub(crate) fn has_failed(self) -> bool {
         self.0 > 0
     }
 
-    /// How long to wait after the last one.
+    /// The delay before the next attempt.
     pub(crate) fn delay(self) -> Duration {
-        // From the sixth on it is the longest anyway.
+        // From the sixth failure on, the cap applies anyway; this keeps the power from overflowing.
         let doublings = self.0.saturating_sub(1).min(5);
         (FIRST * 2u32.pow(doublings)).min(LONGEST)
     }

@@ -1,5 +1,5 @@
-//! `operator cleanup`: everything back as it was, with nothing left running. The way to uninstall, also when the operator is
-//! gone already.
+//! `operator cleanup`: reverts all changes to the cluster and exits. Used to uninstall, also when
+//! the operator is already gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,15 +26,16 @@ use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::reconcile::{Parts, Reconciler, Turn};
 
-/// A Lease of an operator that was killed has to expire; this long after that it is somebody's who lives.
+/// Margin after the Lease duration. The Lease of a killed operator has expired by then; if it is
+/// still held, its holder is alive.
 const AFTER_LEASE: Duration = Duration::from_secs(5);
-/// Nothing is left to do when that has been so for this time.
+/// The cleanup is complete when there has been nothing left to do for this long.
 const CALM: Duration = Duration::from_secs(2);
-/// Between attempts to delete objects.
+/// Interval between attempts to delete objects.
 const AGAIN: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Why not everything is back.
+/// Why the cleanup is incomplete.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum CleanupError {
@@ -55,11 +56,11 @@ pub enum CleanupError {
     Interrupted,
 }
 
-/// Puts everything back.
+/// Deletes all objects and restores the cluster.
 pub async fn cleanup(arguments: CleanupArgs) -> Result<(), CleanupError> {
     let shutdown = Shutdown::on_signals()?;
     let timing = arguments.lease.timing()?;
-    // In the pod of an operator that runs, its own name would open its Lease.
+    // Inside the pod of a running operator, the pod's own name would match the holder of the Lease.
     let identity = format!("cleanup-{}", arguments.lease.identity()?);
     let metrics = Arc::new(Metrics::default());
     let client = connect(metrics.clone()).await?;
@@ -122,7 +123,7 @@ impl Work {
         }
     }
 
-    /// Until there is nothing left to do, and there has not been for a moment.
+    /// Runs until nothing has been left to do for [`CALM`].
     async fn put_back(&mut self) {
         let mut calm: Option<Instant> = None;
         let mut next_attempt: Option<Instant> = None;
@@ -167,7 +168,7 @@ impl Work {
         }
     }
 
-    /// What is left, a line each.
+    /// Leftovers, failed actions and unread kinds, one line each.
     fn left(&self) -> Vec<String> {
         let left = self.reconciler.cluster().map(leftovers).unwrap_or_default();
         let failed = self.reconciler.failures().map(|(action, reason)| format!("{action}: {reason}"));
@@ -176,7 +177,7 @@ impl Work {
     }
 }
 
-/// What tells of a change that is not back yet, a line each.
+/// Objects that still carry a change by the operator, one line each.
 fn leftovers(cluster: &Cluster) -> Vec<String> {
     let objects = cluster.objects.keys().map(|name| format!("ingresssourcepreserve/{name}"));
     let services = cluster.services.iter().filter(|(_, service)| service.owners.iter().any(Owner::is_us));

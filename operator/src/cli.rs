@@ -10,24 +10,25 @@ use thiserror::Error;
 
 use crate::lease::Timing;
 
-/// Carries out what IngressSourcePreserves ask for, and puts it back.
+/// Applies IngressSourcePreserve objects to the cluster and reverts their changes on deletion.
 #[derive(Debug, Parser)]
 #[command(name = "operator", version, arg_required_else_help = true)]
 pub struct Cli {
-    /// How it logs.
+    /// Logging options.
     #[command(flatten)]
     pub log: LogArgs,
-    /// What it does.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What it does.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Follow the cluster, and act while this replica holds the Lease.
+    /// Watch the cluster, and reconcile while this replica holds the Lease.
     Run(RunArgs),
-    /// Delete all IngressSourcePreserves, put everything back, and end. The operator must not be running.
+    /// Delete all IngressSourcePreserves, restore the cluster, and exit. The operator must not be
+    /// running.
     Cleanup(CleanupArgs),
 }
 
@@ -37,10 +38,12 @@ pub struct RunArgs {
     /// The image of the agents.
     #[arg(long, env = "AGENT_IMAGE")]
     pub(crate) agent_image: String,
-    /// Secrets by which it is pulled, in kube-proxy's namespace: given to the agents' account. Several are separated by commas.
+    /// Image pull secrets in kube-proxy's namespace, added to the agents' ServiceAccount. Separate
+    /// several by commas.
     #[arg(long, env = "AGENT_PULL_SECRETS", value_delimiter = ',')]
     pub(crate) agent_pull_secrets: Vec<String>,
-    /// Where /healthz, /readyz and /metrics are served; `[::]` is every address, of both families.
+    /// Listen address for /healthz, /readyz and /metrics; `[::]` listens on all IPv4 and IPv6
+    /// addresses.
     #[arg(long, default_value = "[::]:8080")]
     pub(crate) admin: SocketAddr,
     #[command(flatten)]
@@ -50,34 +53,34 @@ pub struct RunArgs {
 /// `operator cleanup`.
 #[derive(Debug, Args)]
 pub struct CleanupArgs {
-    /// How long it may take.
+    /// Time limit for the cleanup.
     #[arg(long, default_value = "10m", value_parser = duration::parse)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) lease: LeaseArgs,
 }
 
-/// Who acts, of several replicas.
+/// Leader election options.
 #[derive(Debug, Args)]
 pub(crate) struct LeaseArgs {
     /// The namespace of the Lease.
     #[arg(long, env = "POD_NAMESPACE", default_value = "sourcepreserve-system")]
     pub(crate) namespace: String,
-    /// Who this replica is; different for each. [default: the host's name]
+    /// The identity of this replica, unique among the replicas. [default: the host's name]
     #[arg(long, env = "POD_NAME")]
     identity: Option<String>,
-    /// After this time without a change another replica takes the Lease; whole seconds.
+    /// Another replica takes the Lease after this time without a change; whole seconds.
     #[arg(long, default_value = "15s", value_parser = duration::parse)]
     lease_duration: Duration,
-    /// After this time without a renewal a replica stops acting.
+    /// The leader stops acting after this time without a renewal.
     #[arg(long, default_value = "10s", value_parser = duration::parse)]
     renew_deadline: Duration,
-    /// How often the Lease is renewed.
+    /// Interval between renewals of the Lease.
     #[arg(long, default_value = "3s", value_parser = duration::parse)]
     renew_interval: Duration,
 }
 
-/// Settings that make no sense.
+/// Invalid leader election options.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LeaseArgsError {

@@ -1,4 +1,4 @@
-//! A client whose requests are counted.
+//! An API client that counts its requests.
 
 use std::sync::Arc;
 

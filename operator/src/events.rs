@@ -1,5 +1,5 @@
-//! Tells users what happened, as Events on their object and on their Service. It never holds up the work: what cannot be
-//! published in time is dropped, and counted.
+//! Publishes notices as Events on the IngressSourcePreserve or the Service. Publishing never blocks
+//! the reconcile loop: if the queue is full, a notice is dropped and counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use tracing::{debug, info};
 
 use crate::metrics::Metrics;
 
-/// How many may wait to be published.
+/// Capacity of the queue.
 const WAITING: usize = 256;
-/// How many different ones are remembered, to be counted when they come again.
+/// How many topics are remembered, so that repetitions increase the count of an existing Event.
 const REMEMBERED: usize = 256;
 const DEADLINE: Duration = Duration::from_secs(5);
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The API server takes no longer ones, in bytes.
+/// The API server's limit for the note of an Event, in bytes.
 const LONGEST: usize = 1024;
 
-/// Where notices are handed in.
+/// The sending side of the queue.
 pub(crate) struct Notices {
     queue: mpsc::Sender<Notice>,
-    /// Those of the last plan: what is still so is not said again.
+    /// The notices of the last plan; a notice that is still true is not sent again.
     last: Vec<Notice>,
     metrics: Arc<Metrics>,
 }
 
 impl Notices {
-    /// The place to hand them in, and the task that publishes them.
+    /// The queue's sender, and the task that publishes the notices.
     pub(crate) fn new(client: Client, identity: String, metrics: Arc<Metrics>) -> (Self, Publisher) {
         let (queue, waiting) = mpsc::channel(WAITING);
         let reporter =
@@ -44,7 +44,7 @@ impl Notices {
         (Self { queue, last: Vec::new(), metrics }, publisher)
     }
 
-    /// Takes the notices of a plan.
+    /// Queues the notices of a plan that the previous plan did not have.
     pub(crate) fn say(&mut self, notices: Vec<Notice>) {
         for notice in notices.iter().filter(|notice| !self.last.contains(notice)) {
             if self.queue.try_send(notice.clone()).is_err() {
@@ -55,17 +55,18 @@ impl Notices {
     }
 }
 
-/// Publishes them one by one.
+/// Publishes queued notices one at a time.
 pub(crate) struct Publisher {
     client: Client,
     reporter: Reporter,
     waiting: mpsc::Receiver<Notice>,
-    /// What was last said about something for a reason. A recorder counts repetitions, but does not look at the words.
+    /// The last message per object and reason. A recorder counts repetitions but ignores the
+    /// message, so a new message needs a new recorder.
     said: BTreeMap<(About, String), (String, Recorder)>,
 }
 
 impl Publisher {
-    /// Until the end, and what is waiting then for a moment more.
+    /// Publishes until `end`, then tries for up to [`LAST_WORDS`] to publish the rest of the queue.
     pub(crate) async fn run(mut self, end: impl Future<Output = ()>) {
         tokio::select! {
             () = self.publish_all() => {}
@@ -73,7 +74,7 @@ impl Publisher {
         }
     }
 
-    /// Until nobody can hand in any more.
+    /// Publishes until all senders are dropped.
     async fn publish_all(&mut self) {
         while let Some(Notice { about, warning, reason, message }) = self.waiting.recv().await {
             info!(about = topic(&about), reason, text = message, "said");
@@ -109,7 +110,8 @@ impl Publisher {
     }
 }
 
-/// What an Event is about. Without a namespace it goes to `default`, as all Events of cluster-wide objects do.
+/// The object that an Event refers to. Events of cluster-scoped objects go to the namespace
+/// `default`.
 fn reference(about: &About) -> ObjectReference {
     let (api_version, kind, namespace, name, uid) = match about {
         About::Object { name, uid } => {
@@ -129,7 +131,7 @@ fn reference(about: &About) -> ObjectReference {
     }
 }
 
-/// The same for a log.
+/// The object's name for the log.
 fn topic(about: &About) -> String {
     match about {
         About::Object { name, .. } => format!("ingresssourcepreserve/{name}"),
@@ -137,7 +139,7 @@ fn topic(about: &About) -> String {
     }
 }
 
-/// The beginning of a text, in at most so many bytes.
+/// The longest prefix of at most `bytes` bytes that ends at a character boundary.
 fn shortened(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {

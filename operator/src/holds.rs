@@ -1,5 +1,5 @@
-//! Which actions have to wait because they failed, or because the cluster that is known does not have yet what they made. The others
-//! go on: one that is refused for good holds up nothing else.
+//! Actions on hold: those that failed, and those whose result has not yet reached the index. Other
+//! actions proceed, so one permanently rejected action blocks nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,19 +9,21 @@ use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 
-/// How long the watch may take to tell of what was made. It is there by then or has gone again, and is made again.
+/// How long to wait for the watch to report a created object. If it is still absent after that, it
+/// was deleted again, and the action is retried.
 const UNTIL_TOLD: Duration = Duration::from_secs(2);
 
-/// The actions that wait, by kind and target.
+/// The actions on hold, by kind and target.
 #[derive(Debug, Default)]
 pub(crate) struct Holds(BTreeMap<String, Hold>);
 
-/// What ends a wait.
+/// The event that ends a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// Only time.
+    /// Only the timeout.
     Time,
-    /// Also news of the object, of which this version is known, if any: the API server has another one.
+    /// The timeout, or a resource version in the index that differs from this one. Used after a
+    /// conflict or a create, when the API server has a newer version than the index.
     News(Option<String>),
 }
 
@@ -34,7 +36,7 @@ struct Hold {
 }
 
 impl Holds {
-    /// It failed.
+    /// Records a failure.
     pub(crate) fn fail(&mut self, action: &Action, until: Until, reason: &str, now: Instant) {
         let hold = self.0.entry(action.to_string()).or_insert_with(|| Hold {
             backoff: Backoff::default(),
@@ -48,24 +50,26 @@ impl Holds {
         reason.clone_into(&mut hold.reason);
     }
 
-    /// It was carried out, and what it made is not known yet: until then it would be planned again.
+    /// Records a success whose object is not in the index yet. Without the hold the action would be
+    /// planned again.
     pub(crate) fn make(&mut self, action: &Action, now: Instant) {
         let (backoff, end) = (Backoff::default(), now + UNTIL_TOLD);
         let hold = Hold { backoff, end, until: Until::News(None), reason: String::new() };
         self.0.insert(action.to_string(), hold);
     }
 
-    /// It was carried out.
+    /// Records a success.
     pub(crate) fn succeed(&mut self, action: &Action) {
         self.0.remove(&action.to_string());
     }
 
-    /// Whether it failed before.
+    /// Whether the action's last attempt failed.
     pub(crate) fn has_failed(&self, action: &Action) -> bool {
         self.0.get(&action.to_string()).is_some_and(|hold| hold.backoff.has_failed())
     }
 
-    /// Whether it may be tried now; `version` is what is known of its object.
+    /// Whether the action may be tried now. `version` returns the resource version of its target in
+    /// the index.
     pub(crate) fn allow<'a>(
         &self,
         action: &Action,
@@ -77,24 +81,24 @@ impl Holds {
         hold.end <= now || news()
     }
 
-    /// Forgets failures of actions that are no longer planned.
+    /// Drops holds of actions that are no longer planned.
     pub(crate) fn retain(&mut self, planned: &[Action]) {
         let planned: BTreeSet<String> = planned.iter().map(ToString::to_string).collect();
         self.0.retain(|action, _| planned.contains(action));
     }
 
-    /// When the next wait ends of those that had not ended at the last plan, if there was one. It may be over by now: only a plan
-    /// lets an action be tried again.
+    /// The earliest end of the holds that had not ended at the last plan, or of all holds if there
+    /// was no plan. It may be in the past: only a new plan retries a held action.
     pub(crate) fn next(&self, planned: Option<Instant>) -> Option<Instant> {
         self.0.values().map(|hold| hold.end).filter(|end| planned.is_none_or(|planned| *end > planned)).min()
     }
 
-    /// Whether one waits for news of its object.
+    /// Whether any hold waits for a new resource version.
     pub(crate) fn await_news(&self) -> bool {
         self.0.values().any(|hold| hold.until != Until::Time)
     }
 
-    /// What failed, and why.
+    /// The failed actions and the reasons.
     pub(crate) fn reasons(&self) -> impl Iterator<Item = (&str, &str)> {
         let failed = self.0.iter().filter(|(_, hold)| hold.backoff.has_failed());
         failed.map(|(action, hold)| (action.as_str(), hold.reason.as_str()))

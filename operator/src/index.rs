@@ -1,8 +1,8 @@
-//! What is known of the cluster: the events of all watches, folded into one [`Cluster`]. Full objects become facts here and
-//! are dropped at once.
+//! The known cluster: the events of all watches, folded into one [`Cluster`]. Full objects are
+//! reduced to facts here and dropped at once.
 //!
-//! It has no connection. `observer` feeds it, `reconcile` plans from it and hands it the answers to its own writes, so that
-//! the next plan already knows them.
+//! The index has no connection. `observer` feeds it. `reconcile` plans from it and passes it the
+//! responses to its own writes, so that the next plan already sees them.
 
 mod admission;
 mod endpoints;
@@ -36,7 +36,7 @@ use self::reading::Reading;
 #[cfg(test)]
 mod tests;
 
-/// Something that was read.
+/// An event of one of the watches.
 pub(crate) enum Update {
     Objects(Box<Event<IngressSourcePreserve>>),
     Services(Box<Event<Service>>),
@@ -44,23 +44,24 @@ pub(crate) enum Update {
     Nodes(Box<Event<Node>>),
     Reports(Box<Event<IngressSourceNode>>),
     DaemonSets(Box<Event<DaemonSet>>),
-    /// Of the agents.
+    /// Pods of the agents.
     AgentPods(Box<Event<Pod>>),
-    /// Of this kube-proxy.
+    /// Pods of this kube-proxy.
     KubeProxyPods(Key, Box<Event<Pod>>),
-    /// What this kube-proxy is configured by.
+    /// The configuration of this kube-proxy.
     Configurations(Key, Configurations),
-    /// Of what decides on new pods, and of those pods.
+    /// Admission configuration, and the namespaces and pods with sidecars.
     Admission(Box<AdmissionUpdate>),
-    /// Of the objects that the operator writes whole: of this kind, and of this name if the watch is about one alone.
+    /// Objects of this kind that the operator fully owns; with a name if the watch selects a single
+    /// object.
     Own(OwnKind, Option<&'static str>, Box<Event<DynamicObject>>),
 }
 
 /// The API server's response to a write.
 pub(crate) enum Answer {
-    /// The object as it is now.
+    /// The object after the write.
     Written(Resource, Box<DynamicObject>),
-    /// It is deleted.
+    /// The object was deleted.
     Gone { target: Target, uid: String },
 }
 
@@ -68,12 +69,12 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum News {
     Nothing,
-    /// Only the version of an object, of which nothing that is looked at changed.
+    /// Only the resource version changed, none of the facts.
     Version,
     Facts,
 }
 
-/// See the module.
+/// See the module documentation.
 pub(crate) struct Index {
     cluster: Cluster,
     objects: Reading<String, IngressSourcePreserve>,
@@ -86,12 +87,12 @@ pub(crate) struct Index {
     kube_proxies: BTreeMap<Key, Followed>,
     admission: admission::Readings,
     own: own::Readings,
-    /// What reports share.
+    /// Acknowledgements, shared between reports to save memory.
     acknowledged: Vec<Arc<cluster::Acknowledgements>>,
 }
 
 impl Index {
-    /// Knows nothing yet; `readiness` waits for each kind.
+    /// An empty index; `readiness` waits for each kind to be listed.
     pub(crate) fn new(readiness: &Readiness) -> Self {
         let pending = |name| Some(readiness.register(name));
         Self {
@@ -110,17 +111,17 @@ impl Index {
         }
     }
 
-    /// What is known. It is the whole only when `is_whole` says so.
+    /// The known cluster. It is complete only when `is_whole` returns true.
     pub(crate) fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// Whether everything has been read whole, so that what is not there does not exist.
+    /// Whether every kind has been listed, so that an object not in the index does not exist.
     pub(crate) fn is_whole(&self) -> bool {
         self.missing().is_empty()
     }
 
-    /// What has not been read whole yet.
+    /// The kinds that have not been listed yet.
     pub(crate) fn missing(&self) -> Vec<String> {
         let kinds = [
             ("ingresssourcepreserves", self.objects.is_whole()),
@@ -140,7 +141,7 @@ impl Index {
             .collect()
     }
 
-    /// Folds an update in.
+    /// Folds in an update.
     pub(crate) fn take(&mut self, update: Update) -> News {
         let cluster = &mut self.cluster;
         match update {
@@ -198,8 +199,8 @@ impl Index {
         }
     }
 
-    /// Folds the response to a write in, unless the watch has already told of it, or of what came after it. A response that cannot be read
-    /// is left to the watch.
+    /// Folds in the response to a write, unless the watch has already reported that version or a
+    /// newer one. A response that cannot be parsed is ignored; the watch will report the object.
     pub(crate) fn take_answer(&mut self, answer: Answer) -> News {
         match answer {
             Answer::Written(resource, object) => {
@@ -214,7 +215,8 @@ impl Index {
         Some(match resource {
             Resource::Preserve | Resource::PreserveStatus => {
                 let object: IngressSourcePreserve = object.try_parse().ok()?;
-                // The answer to taking the last finalizer is the object as it was; it is gone.
+                // The response to removing the last finalizer contains the object, although it is
+                // now deleted.
                 let gone = object.metadata.deletion_timestamp.is_some() && object.finalizers().is_empty();
                 self.objects.take_answer(&mut cluster.objects, key.name, slim(object), gone)
             }
@@ -262,7 +264,7 @@ impl Index {
         }
     }
 
-    /// The version of an object that is known.
+    /// The known resource version of an object.
     pub(crate) fn version(&self, Target { resource, key }: &Target) -> Option<&str> {
         let cluster = &self.cluster;
         match *resource {
@@ -280,32 +282,33 @@ impl Index {
         }
     }
 
-    /// Whether an object asks for sidecars, so that namespaces and pods have to be read.
+    /// Whether any object asks for sidecars, which requires watching namespaces and pods.
     pub(crate) fn asks_for_sidecars(&self) -> bool {
         self.cluster.objects.values().any(|object| !object.spec.sidecars.is_empty())
     }
 
-    /// Waits for namespaces and pods.
+    /// Waits for namespaces and pods to be listed.
     pub(crate) fn follow_sidecars(&mut self) {
         self.admission.follow();
     }
 
-    /// Nobody asks any more.
+    /// Drops namespaces and pods; no object asks for sidecars.
     pub(crate) fn forget_sidecars(&mut self) {
         self.admission.forget(&mut self.cluster);
     }
 
-    /// The kube-proxies there are, and what has to be read of each besides its DaemonSet.
+    /// The kube-proxies, and what to read of each besides its DaemonSet.
     pub(crate) fn sources(&self) -> BTreeMap<Key, KubeProxySource> {
         observe::kube_proxies(&self.cluster)
     }
 
-    /// Waits for the pods and the configuration of a kube-proxy. Pods that are known of it stay until they are read anew.
+    /// Waits for the pods and the configuration of a kube-proxy. Its known pods stay until they are
+    /// listed again.
     pub(crate) fn follow(&mut self, set: Key) {
         self.kube_proxies.entry(set).or_default().begin();
     }
 
-    /// A kube-proxy is no more.
+    /// Drops the facts of a kube-proxy that no longer exists.
     pub(crate) fn forget(&mut self, set: &Key) {
         self.kube_proxies.remove(set);
         self.cluster.pods.retain(|_, pod| pod.daemon_set != *set);
@@ -319,7 +322,7 @@ impl Index {
     }
 }
 
-/// An object without what the API server keeps about its writers.
+/// The object without managed fields and the last-applied annotation.
 fn slim(mut object: IngressSourcePreserve) -> IngressSourcePreserve {
     object.metadata.managed_fields = None;
     if let Some(annotations) = &mut object.metadata.annotations {

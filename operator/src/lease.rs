@@ -1,8 +1,9 @@
-//! Who acts, of several replicas: the one that holds the Lease. What to do about it is decided here, without clock or
-//! connection; `keeper` does it.
+//! Leader election through a Lease. This module decides, without a clock or a connection; `keeper`
+//! executes.
 //!
-//! Clocks of different machines are not compared. A holder counts as gone when its Lease has not changed, as seen from here,
-//! for as long as it says; and who holds it stops acting some time before others may think so.
+//! Clocks of different machines are never compared. A holder counts as gone when its Lease has not
+//! changed, as observed locally, for the duration that the Lease states. A holder that cannot renew
+//! stops acting before that time is up.
 
 mod keeper;
 
@@ -18,49 +19,49 @@ pub(crate) use self::keeper::{Keeper, Leadership};
 #[cfg(test)]
 mod tests;
 
-/// How long everything lasts. Each is less than the one before.
+/// Durations of the election. Each is shorter than the one before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
-    /// After this time without a change others take the Lease.
+    /// Other replicas take the Lease after this time without a change.
     pub(crate) lease: Duration,
-    /// After this time without a renewal the holder stops acting.
+    /// The holder stops acting after this time without a renewal.
     pub(crate) give_up: Duration,
-    /// How often it is renewed.
+    /// Interval between renewals.
     pub(crate) renew: Duration,
 }
 
-/// What is known of the Lease.
+/// The local knowledge of the Lease.
 #[derive(Clone, Debug)]
 enum Known {
-    /// Nothing: it has to be read.
+    /// Unknown; it has to be read.
     Nothing,
-    /// That there is none.
+    /// It does not exist.
     Absent,
-    /// That it is so, since this was first seen here.
+    /// The Lease, and when this version was first observed locally.
     Record(Box<Lease>, Instant),
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing before that time, unless there is news.
+    /// Wait until this time or the next watch event.
     Wait(Instant),
     Read,
     Create,
-    /// Take it, because nobody holds it any more.
+    /// Acquire a Lease that has no holder or has expired.
     Take,
     Renew,
 }
 
-/// One replica's part in the election.
+/// The election from the perspective of one replica.
 #[derive(Debug)]
 pub(crate) struct Election {
     identity: String,
     timing: Timing,
     known: Known,
-    /// When this replica last wrote the Lease as its holder, counted from before the request.
+    /// When this replica last wrote the Lease as its holder, measured before the request was sent.
     renewed: Option<Instant>,
-    /// After a failure.
+    /// Earliest time of the next request, after a failure.
     not_before: Option<Instant>,
 }
 
@@ -69,7 +70,7 @@ impl Election {
         Self { identity, timing, known: Known::Nothing, renewed: None, not_before: None }
     }
 
-    /// What to do now.
+    /// The step to take now.
     pub(crate) fn decide(&self, now: Instant) -> Step {
         if let Some(time) = self.not_before.filter(|time| *time > now) {
             return Step::Wait(time);
@@ -82,7 +83,8 @@ impl Election {
         let wait_or = |time: Instant, step: Step| if time > now { Step::Wait(time) } else { step };
         match holder(lease) {
             None => Step::Take,
-            // Not renewed by this process: its former life had it, and must have ended.
+            // If this process has not renewed it, a previous process with the same identity held
+            // it.
             Some(holder) if holder == self.identity => {
                 self.renewed.map_or(Step::Renew, |renewed| wait_or(renewed + self.timing.renew, Step::Renew))
             }
@@ -90,12 +92,12 @@ impl Election {
         }
     }
 
-    /// Until when this replica may act, if it may.
+    /// Until when this replica may act, if it leads.
     pub(crate) fn leads_until(&self) -> Option<Instant> {
         Some(self.renewed? + self.timing.give_up)
     }
 
-    /// Who holds it, as far as is known.
+    /// The last known holder.
     pub(crate) fn holder(&self) -> Option<&str> {
         match &self.known {
             Known::Record(lease, _) => holder(lease),
@@ -103,7 +105,7 @@ impl Election {
         }
     }
 
-    /// The Lease was seen, or was seen not to be there.
+    /// Records the Lease as observed, or its absence.
     pub(crate) fn observe(&mut self, lease: Option<Lease>, now: Instant) {
         let Some(lease) = lease else {
             self.known = Known::Absent;
@@ -120,30 +122,32 @@ impl Election {
         self.known = Known::Record(Box::new(lease), now);
     }
 
-    /// Whether that is older than what is known: a watch may still tell what was before our own last write.
+    /// Whether `told` is older than the known version: a watch may deliver events from before our
+    /// own last write.
     pub(crate) fn knows_better(&self, told: &Lease) -> bool {
         let Known::Record(known, _) = &self.known else { return false };
         version(told).zip(version(known)).is_some_and(|(told, known)| told < known)
     }
 
-    /// This replica wrote the Lease, with a request that began at `began`.
+    /// Records a successful write by this replica; its request started at `began`.
     pub(crate) fn wrote(&mut self, lease: Lease, began: Instant) {
         self.renewed = (holder(&lease) == Some(&self.identity)).then_some(began);
         self.known = Known::Record(Box::new(lease), began);
         self.not_before = None;
     }
 
-    /// Another one was faster, or the Lease is gone: it has to be read.
+    /// Records a lost race: another replica changed or deleted the Lease, so it has to be read
+    /// again.
     pub(crate) fn lost_the_race(&mut self) {
         self.known = Known::Nothing;
     }
 
-    /// A request failed: the next one comes at `again`.
+    /// Records a failed request; the next one is due at `again`.
     pub(crate) fn failed(&mut self, again: Instant) {
         self.not_before = Some(again);
     }
 
-    /// The Lease with this replica as its holder, to be written over what is known.
+    /// The Lease with this replica as its holder, based on the last known version.
     pub(crate) fn held(&self, name: &str, now: Timestamp) -> Lease {
         let mut lease = self.known_or_new(name);
         let spec = lease.spec.get_or_insert_default();

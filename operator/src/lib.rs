@@ -1,14 +1,16 @@
-//! The operator: reads the cluster, has [`isp_plan`] decide, and carries out what is decided.
+//! The operator: watches the cluster, calls [`isp_plan`] to decide on the next actions, and
+//! executes them.
 //!
-//! | module | knows |
+//! | module | responsibility |
 //! |---|---|
-//! | `observer`, `index` | watches, and how their events become one snapshot of facts |
-//! | `reconcile` | the loop; `pace` when to plan, `act` how to write, `holds` and `backoff` what waits after a failure |
-//! | `lease` | which replica acts |
-//! | `events`, `metrics` | what is told to users and to whoever watches over them |
-//! | `run`, `cleanup`, `cli`, `client` | the program, and its way to the API server |
+//! | `observer`, `index` | watches, and folding their events into one snapshot of facts |
+//! | `reconcile` | the loop; `pace` decides when to plan, `act` sends writes, `holds` and `backoff` delay retries |
+//! | `lease` | leader election |
+//! | `events`, `metrics` | Events for users, metrics for monitoring |
+//! | `run`, `cleanup`, `cli`, `client` | the subcommands, the command line and the API client |
 //!
-//! What is to be done, in which order and under which conditions is not known here.
+//! This crate contains no planning logic: actions, their order and their preconditions come from
+//! [`isp_plan`].
 
 mod act;
 mod backoff;

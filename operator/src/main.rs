@@ -1,4 +1,4 @@
-//! `operator`
+//! The `operator` binary.
 
 use std::process::ExitCode;
 

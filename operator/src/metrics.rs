@@ -1,4 +1,5 @@
-//! What the operator counts. Labels are closed sets: names of objects are in logs and Events.
+//! The operator's metrics. Label values are closed sets; names of objects appear only in logs and
+//! Events.
 
 mod calls;
 mod gauges;
@@ -21,20 +22,20 @@ use self::gauges::{ByPhase, ByState};
 #[cfg(test)]
 mod tests;
 
-/// What became of an action.
+/// The result of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelValue)]
 pub(crate) enum Outcome {
     Done,
-    /// The object has changed meanwhile.
+    /// Conflict: the object has changed since it was read.
     Stale,
-    /// The object is not there any more.
+    /// The object no longer exists.
     Gone,
-    /// The API server has too much to do.
+    /// The API server throttles requests (429).
     Throttled,
     ServerError,
     Unreachable,
     TimedOut,
-    /// For lack of rights, or because it is not valid.
+    /// Rejected: missing permissions or an invalid object.
     Refused,
 }
 
@@ -46,9 +47,9 @@ struct ByAction {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 enum Direction {
-    /// To the agent.
+    /// From kube-proxy to the agent.
     Over,
-    /// To the cluster's kube-proxy.
+    /// From the agent back to kube-proxy.
     Back,
 }
 
@@ -70,7 +71,7 @@ struct ByDirection {
     direction: Direction,
 }
 
-/// All of them.
+/// All metrics of the operator.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     actions: Family<ByAction, Counter>,
@@ -90,11 +91,11 @@ impl Default for Metrics {
         Self {
             actions: Family::default(),
             handovers: Family::default(),
-            // From half a second to a quarter of an hour.
+            // Buckets from 0.5 s to about 17 min.
             handover_duration: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(0.5, 2.0, 12))
             }),
-            // From a tenth of a millisecond to three seconds.
+            // Buckets from 0.1 ms to about 3.3 s.
             plan_duration: Histogram::new(exponential_buckets(0.0001, 2.0, 16)),
             calls: Family::default(),
             leader: Gauge::default(),
@@ -147,7 +148,8 @@ impl Metrics {
         self.actions.get_or_create(&ByAction { action: action.kind(), outcome }).inc();
     }
 
-    /// Counts the end of a handover, if the action was one, `age` after it began.
+    /// Counts the handover that this action ends, if it ends one. `age` is the time since the
+    /// handover started.
     pub(crate) fn handover(&self, action: &Action, age: Option<Duration>) {
         let Action::ShapeNode { step, .. } = action else { return };
         let (direction, outcome) = match step {

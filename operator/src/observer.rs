@@ -1,5 +1,5 @@
-//! Keeps the index current: one watch for each kind, and for each kube-proxy one of its pods and a look at its
-//! configuration. At rest it asks the API server for nothing but its watches.
+//! Keeps the index current: one watch per kind, and for each kube-proxy a watch of its pods and a
+//! read of its configuration. At rest the watches are the only requests to the API server.
 
 mod configuration;
 mod policies;
@@ -27,24 +27,24 @@ use crate::index::{AdmissionUpdate, Answer, Index, News, Update};
 #[cfg(test)]
 mod tests;
 
-/// How many objects a page of a list has: full objects are in memory a page at a time.
+/// Page size of lists. Full objects are in memory one page at a time.
 const PAGE: u32 = 100;
-/// An agent's report has an entry for each IngressSourcePreserve.
+/// Smaller pages for agent reports, which have one entry per IngressSourcePreserve.
 const PAGE_OF_REPORTS: u32 = 20;
 
-/// See the module.
+/// See the module documentation.
 pub(crate) struct Observer {
     client: Client,
     index: Index,
     updates: SelectAll<BoxStream<'static, Update>>,
     followed: BTreeMap<Key, Following>,
-    /// While an object asks for sidecars. The readings of namespaces and pods end when this is dropped.
+    /// Set while an object asks for sidecars. Dropping it ends the watches of namespaces and pods.
     sidecars: Option<[oneshot::Sender<()>; 2]>,
-    /// Until the kube-proxies have been read too.
+    /// Held until the kube-proxies have been read too.
     pending: Option<Pending>,
 }
 
-/// What is read of a kube-proxy. Its readings end when this is dropped.
+/// The reads of one kube-proxy. Dropping it ends them.
 struct Following {
     source: KubeProxySource,
     _pods: oneshot::Sender<()>,
@@ -67,7 +67,7 @@ impl Observer {
         let published = config().fields(&format!("metadata.name={OBJECT_WEBHOOK_CONFIGURATION}"));
         updates.push(watch_admission(client.clone(), published, AdmissionUpdate::Published));
         for kind in OwnKind::ALL {
-            // Kinds that are read whole may not be served; `policies` follows them.
+            // The API server may not serve kinds found by prefix; `policies` watches those.
             let Found::ByName(names) = kind.found() else { continue };
             updates.extend(names.iter().map(|name| watch_own(&client, kind, Some(name))));
         }
@@ -82,15 +82,15 @@ impl Observer {
         }
     }
 
-    /// What is known.
+    /// The current index.
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Waits for the next update and folds it in. Safe to use in `select!`.
+    /// Waits for the next update and folds it into the index. Cancel-safe.
     pub(crate) async fn next(&mut self) -> News {
         let Some(update) = self.updates.next().await else {
-            // Watches have no end.
+            // Watches never end.
             return std::future::pending().await;
         };
         let about_daemon_sets = matches!(update, Update::DaemonSets(_));
@@ -103,18 +103,19 @@ impl Observer {
         news
     }
 
-    /// Folds in what a write was answered with.
+    /// Folds the response to a write into the index.
     pub(crate) fn take_answer(&mut self, answer: Answer) -> News {
         let about_daemon_sets =
             matches!(answer, Answer::Written(Written::DaemonSet, _) | Answer::Gone { .. });
         let about_objects = matches!(answer, Answer::Written(Written::Preserve | Written::PreserveStatus, _));
         let news = self.index.take_answer(answer);
-        // Somebody may have changed the object just before; the watch will have nothing new to tell then.
+        // The response may include someone else's concurrent change. The watch event that follows
+        // is then no news.
         self.follow(about_objects, about_daemon_sets, news);
         news
     }
 
-    /// What has to be read follows from the objects and the DaemonSets.
+    /// Starts and stops watches that depend on the objects and the DaemonSets.
     fn follow(&mut self, about_objects: bool, about_daemon_sets: bool, news: News) {
         if about_objects && news == News::Facts {
             self.follow_sidecars();
@@ -180,7 +181,7 @@ impl Observer {
         self.add(read.map(move |found| Update::Configurations(set.clone(), found)))
     }
 
-    /// Adds updates until what is returned is dropped.
+    /// Adds a stream of updates that ends when the returned sender is dropped.
     fn add(&mut self, updates: impl Stream<Item = Update> + Send + 'static) -> oneshot::Sender<()> {
         let (sender, dropped) = oneshot::channel();
         self.updates.push(updates.take_until(dropped).boxed());
@@ -188,7 +189,7 @@ impl Observer {
     }
 }
 
-/// How everything is watched.
+/// The watch configuration used for all kinds.
 pub(crate) fn config() -> watcher::Config {
     watching().page_size(PAGE)
 }
@@ -203,12 +204,13 @@ where
     events(Api::all(client), config).map(move |event| update(Box::new(event))).boxed()
 }
 
-/// Follows the objects of a kind that the operator writes whole: the one of this name, or those that carry its label.
+/// Watches the objects of a kind that the operator fully owns: the one with this name, or all of
+/// the kind.
 fn watch_own(client: &Client, kind: OwnKind, name: Option<&'static str>) -> BoxStream<'static, Update> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
     let config = match name {
         Some(name) => config().fields(&format!("metadata.name={name}")),
-        // Also those of others, which may have a name that is needed.
+        // Includes foreign objects, since one may already have a name that the operator needs.
         None => config(),
     };
     events(api, config).map(move |event| Update::Own(kind, name, Box::new(event))).boxed()

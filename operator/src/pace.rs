@@ -1,41 +1,41 @@
-//! When to plan: soon after a change, but not at every one of many. Pure.
+//! Decides when to plan: soon after a change, but once for a burst of changes. Pure.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Changes that come together are planned together.
+/// Changes within this time of each other share a plan.
 const SETTLE: Duration = Duration::from_millis(50);
-/// Under constant change.
+/// Maximum delay under constant change.
 const LONGEST: Duration = Duration::from_millis(500);
-/// Between any two plans, whatever happens.
+/// Minimum time between two plans.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// What there is to wait for.
+/// Inputs for the time of the next plan.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// The first and the last change since the last plan.
     changes: Option<(Instant, Instant)>,
-    /// Without waiting for more changes.
+    /// Skip the settle time.
     at_once: bool,
-    /// When the last plan said to look again.
+    /// When the last plan asked to be run again.
     wake: Option<Instant>,
     planned: Option<Instant>,
 }
 
 impl Pace {
-    /// Something changed.
+    /// Records a change.
     pub(crate) fn changed(&mut self, now: Instant) {
         let first = self.changes.map_or(now, |(first, _)| first);
         self.changes = Some((first, now));
     }
 
-    /// The next plan should not wait.
+    /// Makes the next plan due without settle time.
     pub(crate) fn hurry(&mut self) {
         self.at_once = true;
     }
 
-    /// A plan was made, which is to be made again at `wake` even if nothing changes.
+    /// Records a plan, and when to plan again even without a change.
     pub(crate) fn planned(&mut self, now: Instant, wake: Option<Instant>) {
         *self = Self { wake, planned: Some(now), ..Self::default() };
     }
@@ -45,7 +45,7 @@ impl Pace {
         self.planned
     }
 
-    /// When to plan next. None: at rest.
+    /// When to plan next, or None at rest.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         let settled = self.changes.map(|(first, last)| (last + SETTLE).min(first + LONGEST));
         let due = [self.at_once.then_some(now), settled, self.wake].into_iter().flatten().min()?;

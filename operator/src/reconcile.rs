@@ -1,7 +1,8 @@
-//! The loop: wait for a change, plan, carry the plan out, plan again, until there is nothing left to do.
+//! The reconcile loop: wait for a change, plan, execute the plan, plan again, until there is
+//! nothing left to do.
 //!
-//! Everything it needs to know is in the index, and everything it decides is in the plan, so it can stop and start anywhere.
-//! Only the replica that leads plans and acts; the others keep their index warm.
+//! All state is in the index and all decisions are in the plan, so the loop can stop and resume at
+//! any point. Only the leader plans and acts; the other replicas only keep their index current.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,28 +26,28 @@ use crate::metrics::{Metrics, Outcome};
 use crate::observer::Observer;
 use crate::pace::Pace;
 
-/// How many actions are under way at a time.
+/// Maximum number of concurrent writes.
 const AT_ONCE: usize = 8;
-/// How old a plan may be when an action of it begins, or as many times as long as it took to make. What has not begun by then is
-/// planned anew.
+/// Actions of a plan must start within this time, or within [`FRESH_TIMES`] times the planning time
+/// if that is longer. Actions that have not started by then are planned again.
 const FRESH: Duration = Duration::from_secs(1);
 const FRESH_TIMES: u32 = 4;
-/// A plan that asks to be made again at once is made again after this time.
+/// Minimum delay before a plan that asks to be run again at once.
 const SOONEST_WAKE: Duration = Duration::from_millis(100);
 
-/// What a turn of the loop came to.
+/// The result of one turn of the loop.
 pub(crate) enum Turn {
-    /// Something was read, began or ended.
+    /// An update was folded in, or leadership changed.
     Went,
     /// A plan was made.
     Planned,
-    /// An action was carried out.
+    /// An action succeeded.
     Did(Action),
     /// An action failed.
     Failed(Action, Failure),
 }
 
-/// What the loop is made of.
+/// The dependencies of the reconciler.
 pub(crate) struct Parts {
     pub(crate) client: Client,
     pub(crate) settings: Settings,
@@ -58,20 +59,20 @@ pub(crate) struct Parts {
 
 type Ended = (Action, Result<Answer, Failure>);
 
-/// See the module.
+/// See the module documentation.
 pub(crate) struct Reconciler {
     parts: Parts,
     pace: Pace,
     holds: Holds,
-    /// What is left to begin of the last plan, and until when.
+    /// Actions of the last plan that have not started yet, and the time limit for starting them.
     to_begin: VecDeque<Action>,
     fresh_until: Instant,
     under_way: FuturesUnordered<BoxFuture<'static, Ended>>,
-    /// What the last plan waited for.
+    /// The waits of the last plan.
     waits: Waits,
-    /// Whether the last plan left nothing to do or to wait for.
+    /// Whether the last plan had no actions and no wake time.
     at_rest: bool,
-    /// The kinds of failure that have been complained about since something last worked.
+    /// Outcomes logged as warnings since the last success.
     complained: BTreeSet<Outcome>,
 }
 
@@ -90,28 +91,28 @@ impl Reconciler {
         }
     }
 
-    /// What is known of the cluster, if it has been read whole.
+    /// The known cluster, once every kind has been listed.
     pub(crate) fn cluster(&self) -> Option<&Cluster> {
         let index = self.parts.observer.index();
         index.is_whole().then(|| index.cluster())
     }
 
-    /// What has not been read whole yet.
+    /// The kinds that have not been listed yet.
     pub(crate) fn missing(&self) -> Vec<String> {
         self.parts.observer.index().missing()
     }
 
-    /// What failed last time, and why.
+    /// The failed actions and the reasons.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         self.holds.reasons()
     }
 
-    /// Whether the last plan left nothing to do or to wait for, and nothing has changed since.
+    /// Whether the last plan had no actions and no wake time, and nothing has changed since.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.at_rest
     }
 
-    /// One turn. Safe to use in `select!`: what is under way goes on with the next one.
+    /// Runs one turn. Cancel-safe: requests in flight continue in the next turn.
     pub(crate) async fn turn(&mut self) -> Turn {
         self.begin();
         let now = Instant::now();
@@ -128,7 +129,7 @@ impl Reconciler {
         Turn::Went
     }
 
-    /// Lets what is under way end, but begins nothing more.
+    /// Waits up to `grace` for requests in flight, and starts no new ones.
     pub(crate) async fn wind_down(&mut self, grace: Duration) {
         self.to_begin.clear();
         let all = async { while self.under_way.next().await.is_some() {} };
@@ -178,7 +179,7 @@ impl Reconciler {
         });
         self.at_rest = decided.actions.is_empty() && wake.is_none();
         let allowed = |action: &Action| self.holds.allow(action, || index.version(&action.target()), now);
-        // What is said comes after what is done: the next plan may have more to say.
+        // Status updates come last, because the next plan may change them again.
         let (said, done): (Vec<_>, Vec<_>) = decided
             .actions
             .into_iter()
@@ -242,14 +243,15 @@ impl Reconciler {
         }
     }
 
-    /// How long the node of an action has been going over or back.
+    /// Time since the handover of the action's node started.
     fn handover_age(&self, action: &Action) -> Option<Duration> {
         let Action::ShapeNode { node, .. } = action else { return None };
         let handover = self.parts.observer.index().cluster().nodes.get(node)?.handover.as_ref()?;
         Duration::try_from(Timestamp::now().duration_since(handover.started)).ok()
     }
 
-    /// What is nobody's fault is not worth a line; the rest is, once.
+    /// Logs a failure: a warning for the first of its kind, debug for repetitions and for
+    /// conflicts.
     fn complain(&mut self, action: &Action, failure: &Failure) {
         let (kind, object) = (action.kind(), action.target().to_string());
         let Failure { outcome, reason } = failure;

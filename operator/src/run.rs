@@ -1,4 +1,4 @@
-//! `operator run`: puts the parts together.
+//! `operator run`: wires the parts together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::reconcile::{Parts, Reconciler};
 
-/// How long the end may take: what is under way ends, then the Lease is given back.
+/// Time limit for the shutdown: in-flight requests finish first, then the Lease is released.
 const GRACE: Duration = Duration::from_secs(8);
 const WIND_DOWN: Duration = Duration::from_secs(3);
 
@@ -36,7 +36,7 @@ pub enum RunError {
     Program(#[from] ProgramError),
 }
 
-/// Runs until a signal ends it.
+/// Runs until a signal requests the shutdown.
 pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
     let mut program = Program::start()?;
     let (timing, identity) = (arguments.lease.timing()?, arguments.lease.identity()?);
@@ -66,12 +66,13 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
     let end = program.shutdown();
     program.spawn("events", publisher.run(async move { end.requested().await }));
     program.spawn("reconcile", reconcile(reconciler, program.shutdown(), idle));
-    // The Lease goes when nothing is under way any more.
+    // Release the Lease only after all in-flight requests have finished.
     program.spawn("lease", keeper.run(async { drop(is_idle.await) }));
     Ok(program.finish(GRACE).await?)
 }
 
-/// Acts until the end is asked for. Dropping `idle` says that nothing is under way any more.
+/// Reconciles until the shutdown is requested. Dropping `idle` signals that no request is in
+/// flight.
 async fn reconcile(mut reconciler: Reconciler, shutdown: Shutdown, idle: oneshot::Sender<()>) {
     loop {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Bad settings are refused with the reason, before anything is asked of an API server.
+//! Invalid options are rejected with a reason, before any request to an API server.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,4 +1,4 @@
-//! What is installed says what it means: every file can be read, no right is a wildcard, and names agree.
+//! Checks of the manifests: every file parses, no RBAC rule has a wildcard, and names agree.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -18,7 +18,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Every document of every file under `manifests`, but for the chart, whose templates are made from the others.
+/// Every document of every file under `manifests`, except the chart, whose templates are generated
+/// from the others.
 fn documents() -> Vec<(PathBuf, Value)> {
     let documents = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
@@ -59,7 +60,8 @@ fn no_right_reaches_secrets_or_lets_anybody_become_more_than_they_are() {
     for (path, document) in documents() {
         for rule in document["rules"].as_array().into_iter().flatten() {
             let (resources, verbs) = (words(&rule["resources"]), words(&rule["verbs"]));
-            // The webhook has one of its own. A name does not bind `create`, and a new Secret may be made to hold any token.
+            // Only the webhook's own Secret. `resourceNames` does not restrict `create`, and a new
+            // Secret can be made to contain any ServiceAccount's token.
             if resources.contains(&"secrets") {
                 assert!(!words(&rule["resourceNames"]).is_empty(), "{}: {rule}", path.display());
                 assert!(
@@ -74,7 +76,8 @@ fn no_right_reaches_secrets_or_lets_anybody_become_more_than_they_are() {
             for verb in ["escalate", "impersonate", "deletecollection"] {
                 assert!(!verbs.contains(&verb), "{}: {rule}", path.display());
             }
-            // The operator gives the agents' account these roles, and could give no other one that is more than its own.
+            // The operator binds these roles to the agents' ServiceAccount. `bind` on any other
+            // role would allow escalation.
             if verbs.contains(&"bind") {
                 let names = words(&rule["resourceNames"]);
                 assert_eq!(
@@ -88,7 +91,7 @@ fn no_right_reaches_secrets_or_lets_anybody_become_more_than_they_are() {
     }
 }
 
-/// Uninstalling would take them from agents that go on running.
+/// Otherwise uninstalling would remove them from agents that keep running.
 #[test]
 fn the_agents_account_and_its_rights_are_no_part_of_what_is_installed() {
     let (_, base) = documents()
@@ -123,7 +126,7 @@ fn connections_reach_the_ports_that_a_program_has_and_no_others() {
         all.iter().map(|(_, document)| document).filter(move |document| document["kind"] == kind)
     };
     let mut programs = 0;
-    // Those of the overlays are patches.
+    // Deployments in overlays are patches.
     for deployment in of_kind("Deployment").filter(|deployment| deployment["spec"]["selector"].is_object()) {
         programs += 1;
         let selector = &deployment["spec"]["selector"];

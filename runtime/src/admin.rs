@@ -1,9 +1,9 @@
-//! The admin server: whether a program lives, whether it is ready, and its metrics, over HTTP/1.1.
+//! The admin server: liveness, readiness and metrics over HTTP/1.1.
 //!
-//! It may be reachable from the whole node or more and asks nobody who they are, so it gives little: a connection
-//! is one request without a body, and all that a peer can use up is bounded. Peers that hold their connections make room for the
-//! next one, so that they cannot make a kubelet believe that the program is dead. `answer` is what is said; connections
-//! and their end are here.
+//! It may be reachable from the whole node or beyond, and it has no authentication. So a connection
+//! serves one request without a body, and all resources that a peer can use are bounded. Peers that
+//! hold connections open are evicted in favour of new ones, so they cannot starve the kubelet's
+//! probes. `answer` builds the responses; this module handles connections and shutdown.
 
 mod answer;
 
@@ -28,21 +28,21 @@ use crate::{
     shutdown::Shutdown,
 };
 
-/// The most that is read of a request's head.
+/// Maximum size of a request's head.
 const LARGEST_HEAD: usize = 16 * 1024;
 
-/// What peers can use up.
+/// Resource limits for peers.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     door: DoorLimits,
-    /// From a connection's start to the last byte of the answer.
+    /// From the start of a connection to the last byte of the response.
     request: Duration,
-    /// How long the answers in progress may hold up the end.
+    /// How long responses in progress may delay the shutdown.
     grace: Duration,
 }
 
-/// At the full rate each caller has an eighth of a second, and a kubelet that comes behind two hundred others waits for less than half a
-/// second.
+/// At the full rate each caller has 1/8 s, and a kubelet behind 200 other callers waits less than
+/// 1/2 s.
 const LIMITS: Limits = Limits {
     door: DoorLimits { places: 64, per_second: 500 },
     request: Duration::from_secs(5),
@@ -60,13 +60,13 @@ pub struct AdminError {
 }
 
 impl AdminError {
-    /// That it is this address, and why.
+    /// An error for this address.
     pub fn new(address: SocketAddr, source: io::Error) -> Self {
         Self { address, source }
     }
 }
 
-/// An open socket: callers wait in it until it is served.
+/// An open socket. Callers queue in it until it is served.
 #[derive(Debug)]
 pub struct Admin {
     listener: TcpListener,
@@ -75,24 +75,24 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Opens the socket. Port 0 lets the kernel choose.
+    /// Opens the socket. With port 0 the kernel chooses the port.
     pub async fn bind(address: SocketAddr) -> Result<Self, AdminError> {
         let failed = |source| AdminError { address, source };
         Self::on(bind(address).await.map_err(failed)?).map_err(failed)
     }
 
-    /// Takes a socket that is open.
+    /// Uses an open socket.
     pub fn on(listener: TcpListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self { listener, address, limits: LIMITS })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until the end is asked for, and lets answers in progress finish.
+    /// Serves until shutdown, then lets responses in progress finish.
     pub async fn serve(
         self,
         registry: Arc<Registry>,
@@ -103,7 +103,7 @@ impl Admin {
         self.serve_pages(Pages { registry, program: Some((readiness, health)) }, shutdown).await;
     }
 
-    /// The same with the metrics alone, for networks in which anybody may ask.
+    /// Like [`Self::serve`], but only `/metrics`, for networks where anyone can connect.
     pub async fn serve_metrics(self, registry: Arc<Registry>, shutdown: Shutdown) {
         self.serve_pages(Pages { registry, program: None }, shutdown).await;
     }
@@ -129,7 +129,7 @@ impl Admin {
     }
 }
 
-/// Answers the one request of a connection. A peer that misbehaves or leaves has nobody to tell.
+/// Serves the single request of a connection. Errors are ignored: they concern only the peer.
 async fn converse(stream: TcpStream, pages: Arc<Pages>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let reply = pages.answer(request.method(), request.uri().path());

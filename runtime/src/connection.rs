@@ -1,5 +1,5 @@
-//! The connections of a server: HTTP/1.1 and HTTP/2 with a bound on everything that a caller could take his time for or send
-//! too much of, and an end for those that nobody uses.
+//! Server connections: HTTP/1.1 and HTTP/2 with limits on time and size of everything a caller
+//! sends, and an idle timeout.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -30,30 +30,32 @@ mod requests;
 
 pub use self::door::{Door, DoorLimits, Place};
 
-/// What waits to be sent, for each answer. More waits where it comes from.
+/// Send buffer per response. Beyond it, backpressure applies to the source.
 const SEND_BUFFER: usize = 64 * 1024;
-/// A caller that does not answer this long is gone.
+/// A caller that does not answer a ping within the timeout is gone.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// Accepting fails for lack of files or memory, which only waiting can mend.
+/// Delay after a failed accept: it lacks file descriptors or memory, which only time can fix.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What servers differ in.
+/// Settings that differ between servers.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Requests at once on a connection of HTTP/2.
+    /// Maximum concurrent requests per HTTP/2 connection.
     pub streams: u32,
-    /// For the head of a request of HTTP/1.1.
+    /// Time limit for the head of an HTTP/1.1 request.
     pub headers: Duration,
-    /// Bytes of the head of a request.
+    /// Maximum size of a request's head, in bytes.
     pub largest_headers: u32,
-    /// Bytes that a caller may send ahead, for a request and in all.
+    /// HTTP/2 flow-control window in bytes, per stream and per connection.
     pub largest_ahead: u32,
-    /// A connection that was not used at two looks in a row is asked to end, and at the next one it is cut.
+    /// Interval of the idle check. A connection that is idle at two consecutive checks is asked to
+    /// close; at the third it is cut.
     pub idle_look: Duration,
 }
 
-/// The next caller. A free place is waited for first, so that callers wait in the kernel's queue, which is bounded.
+/// Accepts the next connection. It acquires a place first, so that callers wait in the kernel's
+/// bounded accept queue.
 pub async fn accept(listener: &TcpListener, free: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
     loop {
         match try_accept(listener, free).await {
@@ -76,14 +78,14 @@ async fn try_accept(
     Ok((stream, place))
 }
 
-/// How a connection is used.
+/// Usage counters of a connection.
 #[derive(Debug, Default)]
 struct Usage {
     begun: AtomicU64,
     under_way: AtomicU64,
 }
 
-/// Held as long as a request is under way.
+/// Guard held while a request is in flight.
 #[derive(Debug)]
 pub struct InUse(Arc<Usage>);
 
@@ -102,15 +104,15 @@ impl Drop for InUse {
 }
 
 impl Usage {
-    /// Whether nothing is under way and nothing was since `seen` was last looked at.
+    /// Whether no request is in flight and none has started since the last call with `seen`.
     fn is_idle_since(&self, seen: &mut u64) -> bool {
         let before = std::mem::replace(seen, self.begun.load(Ordering::Relaxed));
         *seen == before && self.under_way.load(Ordering::Relaxed) == 0
     }
 }
 
-/// Answers the requests of a connection until it ends: by the caller, because nobody uses it, or when `draining` says so. Then
-/// what is under way is still answered.
+/// Serves a connection until the caller closes it, it is idle, or `draining` is requested. Requests
+/// in flight are still answered.
 pub async fn converse<I, A, F, B>(
     stream: I,
     speaks_http2: bool,
@@ -134,7 +136,8 @@ pub async fn converse<I, A, F, B>(
         let mut builder = http2::Builder::new(requests.begin());
         builder
             .timer(TokioTimer::new())
-            // Each new date would stay in the table of headers that a connection keeps, and nobody who calls these servers reads it.
+            // A new date per response would fill the connection's HPACK table, and no caller of
+            // these servers reads it.
             .auto_date_header(false)
             .max_header_list_size(settings.largest_headers)
             .max_concurrent_streams(settings.streams)
@@ -156,7 +159,8 @@ pub async fn converse<I, A, F, B>(
     }
 }
 
-/// The connection stands in a place of its own: a task holds room for every value that it ever hands on, and there are many tasks.
+/// Drives a connection. It is boxed because a future reserves space for every value that it moves,
+/// and there are many tasks.
 async fn attend<C>(
     mut connection: Pin<Box<C>>,
     mut requests: Requests,
@@ -169,7 +173,7 @@ async fn attend<C>(
     let (mut seen, mut idle_looks, mut told) = (0, 0, false);
     while idle_looks < 3 {
         tokio::select! {
-            // What the connection has just read is gone on with at once.
+            // Poll the connection first, so that requests it has just read proceed at once.
             biased;
             ended = connection.as_mut() => {
                 if let Err(error) = ended {

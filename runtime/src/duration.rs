@@ -1,11 +1,11 @@
-//! Durations on command lines, as people write them: `500ms`, `15s`, `5m`, `12h`, `7d`.
+//! Durations on command lines: `500ms`, `15s`, `5m`, `12h`, `7d`.
 
 use std::time::Duration;
 
-/// Nobody means more, and times further ahead do not fit everywhere, such as in certificates.
+/// Upper limit, since later times do not fit everywhere, for example in certificates.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// Reads one; the parser of an argument.
+/// Parses a duration; used as a clap value parser.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no duration: write a number and ms, s, m, h or d, such as 15s or 7d");
     let digits = text.find(|character: char| !character.is_ascii_digit()).ok_or_else(wrong)?;

@@ -1,14 +1,15 @@
-//! Whether a program still turns. Each task that should never rest for long keeps a [`Pulse`] and beats it on every turn; the program is
-//! healthy while none has been silent for longer than it said it would be.
+//! Liveness. Each task that must never block for long holds a [`Pulse`] and beats it on every
+//! iteration. The program is healthy while no task has been silent longer than its declared limit.
 //!
-//! That an answer comes at all shows that the runtime turns. What a caller outside could bring about, a slow API server or a full
-//! listener, is no part of it: health that fails has the program ended.
+//! Any response at all proves that the runtime makes progress. Conditions that outsiders can cause,
+//! such as a slow API server or a full listener, must not affect health: a failing liveness probe
+//! restarts the program.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Cheap to clone; all clones are the same health.
+/// Cheap to clone; all clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     tasks: Arc<Mutex<BTreeMap<&'static str, Beat>>>,
@@ -21,13 +22,15 @@ struct Beat {
 }
 
 impl Health {
-    /// From now on the task of this name has to beat within this time, again and again, until its pulse is dropped.
+    /// Registers a task, which must then beat at least once per `within` until its pulse is
+    /// dropped.
     pub fn register(&self, name: &'static str, within: Duration) -> Pulse {
         self.tasks().insert(name, Beat { last: Instant::now(), within });
         Pulse { name, health: self.clone() }
     }
 
-    /// The tasks that have been silent for too long, and for how long; empty when the program is healthy.
+    /// The tasks that have been silent for too long, and for how long. Empty when the program is
+    /// healthy.
     pub fn silent(&self) -> Vec<(&'static str, Duration)> {
         self.silent_at(Instant::now())
     }
@@ -39,7 +42,7 @@ impl Health {
         silent.filter(|(_, silent, within)| silent > within).map(|(name, silent, _)| (name, silent)).collect()
     }
 
-    /// Whole between any two statements.
+    /// The map is consistent between any two statements, so poisoning is ignored.
     fn tasks(&self) -> MutexGuard<'_, BTreeMap<&'static str, Beat>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,7 +56,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// The task has turned.
+    /// Records that the task made progress.
     pub fn beat(&self) {
         if let Some(beat) = self.health.tasks().get_mut(self.name) {
             beat.last = Instant::now();

@@ -1,22 +1,23 @@
-//! Why a program ends, for the status of its pod: a kubelet takes it from a file that it has put into the container.
+//! The termination message of a program, which the kubelet copies into the pod's status from a file
+//! in the container.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-/// Where a kubelet looks, unless the container says otherwise.
+/// The default `terminationMessagePath`.
 const FILE: &str = "/dev/termination-log";
-/// A kubelet takes no more.
+/// The kubelet's limit in bytes.
 const LONGEST: usize = 4096;
 
-/// Leaves a line for the kubelet, where there is one that looks.
+/// Writes the termination message, if the file exists.
 pub fn leave(words: &impl ToString) {
     write(Path::new(FILE), &words.to_string());
 }
 
 fn write(file: &Path, words: &str) {
     let end = (0..=words.len().min(LONGEST)).rfind(|end| words.is_char_boundary(*end)).unwrap_or_default();
-    // Without a kubelet there is no file, and nobody who would miss it: the log has the same.
+    // Outside a pod the file does not exist. That is fine, since the log has the same message.
     let _ = OpenOptions::new()
         .write(true)
         .truncate(true)

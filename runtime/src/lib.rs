@@ -1,10 +1,11 @@
-//! What every long-running program of the project needs around its own work.
+//! Process lifecycle shared by all long-running programs of the project.
 //!
-//! A program's `main` sets up [`telemetry`] and starts a [`program::Program`]: it takes a [`shutdown::Shutdown`] from the
-//! signals, holds in [`readiness`] what the program still waits for, and runs the [`admin`] server beside the program's own
-//! tasks in [`shutdown::Tasks`], which ends them all in bounded time. [`health`] notices a task that no longer turns. [`listen`] and
-//! [`connection`] are for those that serve, [`duration`] reads a kind of argument that all have, [`last_words`] leaves why a program
-//! ended. Nothing here knows Kubernetes, or what a program is for.
+//! A program's `main` sets up [`telemetry`] and starts a [`program::Program`]. The program installs
+//! signal handlers ([`shutdown::Shutdown`]), tracks its [`readiness`], and runs the [`admin`]
+//! server next to its own tasks in [`shutdown::Tasks`], which end in bounded time. [`health`]
+//! detects stuck tasks. [`listen`] and [`connection`] are for programs that serve requests,
+//! [`duration`] parses durations on the command line, and [`last_words`] writes the termination
+//! message. Nothing here depends on Kubernetes or on the purpose of a program.
 
 pub mod admin;
 pub mod connection;

@@ -1,5 +1,5 @@
-//! Opening a listening socket that another process may still hold: in a pod of the node's network the port is the node's, and a pod that
-//! ends may take a while to let go of it.
+//! Opens a listening socket that another process may still hold. A pod with host networking uses
+//! the node's ports, and a terminating pod may take a while to release them.
 
 mod families;
 
@@ -15,7 +15,7 @@ pub use self::families::bind;
 
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Opens the socket, and waits up to `patience` for another process to let go of the address.
+/// Opens the socket, retrying for up to `patience` while the address is in use.
 pub async fn listen(address: SocketAddr, patience: Duration) -> io::Result<TcpListener> {
     let began = Instant::now();
     let mut said = false;

@@ -1,4 +1,4 @@
-//! A program from its first signal handler to its end: the frame around its own tasks.
+//! The frame of a program: signal handlers, admin server, tasks and shutdown.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     shutdown::{Shutdown, SignalError, Tasks, TasksError},
 };
 
-/// Why a program did not run, or not end, as it should.
+/// Why a program failed to run or to end properly.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ProgramError {
@@ -23,7 +23,7 @@ pub enum ProgramError {
     Tasks(#[from] TasksError),
 }
 
-/// A program that signals end. Dropping it cuts its tasks off.
+/// A running program, which signals shut down. Dropping it aborts its tasks.
 #[derive(Debug)]
 pub struct Program {
     shutdown: Shutdown,
@@ -33,46 +33,47 @@ pub struct Program {
 }
 
 impl Program {
-    /// To be called before anything that takes time: from now on signals end the program.
+    /// Installs the signal handlers. Call it before anything that takes time.
     pub fn start() -> Result<Self, ProgramError> {
         let shutdown = Shutdown::on_signals()?;
         let (readiness, health) = (Readiness::default(), Health::default());
         Ok(Self { tasks: Tasks::new(shutdown.clone()), readiness, health, shutdown })
     }
 
-    /// Whether it is to end.
+    /// The program's shutdown.
     pub fn shutdown(&self) -> Shutdown {
         self.shutdown.clone()
     }
 
-    /// What it still waits for.
+    /// The program's readiness.
     pub fn readiness(&self) -> &Readiness {
         &self.readiness
     }
 
-    /// Which of its tasks still turn.
+    /// The program's health.
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// Serves health and metrics from now on. What the program waits for is registered before.
+    /// Starts the admin server. Readiness conditions have to be registered before.
     pub async fn serve_admin(&mut self, address: SocketAddr, registry: Registry) -> Result<(), ProgramError> {
         self.serve_admin_on(Admin::bind(address).await?, Arc::new(registry));
         Ok(())
     }
 
-    /// The same on a socket that is open.
+    /// Like [`Self::serve_admin`], on an open socket.
     pub fn serve_admin_on(&mut self, admin: Admin, registry: Arc<Registry>) {
         let serve = admin.serve(registry, self.readiness.clone(), self.health.clone(), self.shutdown());
         self.tasks.spawn("admin", serve);
     }
 
-    /// Starts a task, which ends by itself soon after the shutdown is requested.
+    /// Starts a task that returns by itself soon after the shutdown is requested.
     pub fn spawn(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(name, task);
     }
 
-    /// Starts a task that has no end of its own: it is dropped where it waits when the shutdown is requested.
+    /// Starts a task that never returns; it is dropped at its await point when the shutdown is
+    /// requested.
     pub fn spawn_endless(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let shutdown = self.shutdown();
         self.tasks.spawn(name, async move {
@@ -83,7 +84,7 @@ impl Program {
         });
     }
 
-    /// Runs until the end, and gives the tasks that long to come to theirs.
+    /// Runs until the shutdown, then gives the tasks up to `grace` to finish.
     pub async fn finish(self, grace: Duration) -> Result<(), ProgramError> {
         Ok(self.tasks.finish(grace).await?)
     }

@@ -1,8 +1,8 @@
-//! What a program still waits for before it is of use.
+//! Readiness: the conditions that a program still waits for.
 //!
-//! A program registers each thing by name and keeps the guard until that thing is there; it is ready while no guard
-//! is held. The admin server shows the names. A program that has registered nothing yet counts as ready, so the
-//! first names are registered before that server starts.
+//! A program registers each condition by name and holds the guard until the condition is met. It is
+//! ready while no guard is held. The admin server lists the names. A program that has registered
+//! nothing counts as ready, so the first conditions must be registered before that server starts.
 
 use std::{
     collections::BTreeMap,
@@ -12,21 +12,21 @@ use std::{
 
 use tracing::info;
 
-/// Cheap to clone; all clones are the same readiness.
+/// Cheap to clone; all clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness {
-    /// How many guards there are of each name.
+    /// The number of guards per name.
     held: Arc<Mutex<BTreeMap<&'static str, usize>>>,
 }
 
 impl Readiness {
-    /// Makes the program wait for one more thing, until the guard is dropped.
+    /// Adds a condition; the program is not ready until the guard is dropped.
     pub fn register(&self, name: &'static str) -> Pending {
         *self.held().entry(name).or_default() += 1;
         Pending { name, readiness: self.clone() }
     }
 
-    /// What is still waited for, each name once, in order. Empty when the program is ready.
+    /// The names of pending conditions, sorted, each once. Empty when the program is ready.
     pub fn pending(&self) -> Vec<&'static str> {
         self.held().keys().copied().collect()
     }
@@ -44,15 +44,16 @@ impl Readiness {
         info!(name, pending, "readiness: no longer waiting");
     }
 
-    /// The map is whole between any two statements, so a panic elsewhere is no reason to stop here, too.
+    /// The map is consistent between any two statements, so poisoning is ignored.
     fn held(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One thing that is waited for; dropping it says that it is there.
+/// A pending condition; dropping it marks the condition as met.
 ///
-/// One that goes in a panic says nothing: the program is not ready because a part of it has failed.
+/// If it is dropped by a panic, the condition stays pending: the program is not ready because a
+/// part of it failed.
 #[derive(Debug)]
 #[must_use = "the program counts as ready as soon as this is dropped"]
 pub struct Pending {

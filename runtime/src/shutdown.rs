@@ -1,8 +1,8 @@
-//! The orderly end of a program: told by a signal, passed on to every task, bounded in time.
+//! Graceful shutdown: requested by a signal, passed to every task, bounded in time.
 //!
-//! As process 1 of a container nothing has a default action: without handlers a SIGTERM would be ignored and every
-//! pod would take its whole grace period to go. So a program calls [`Shutdown::on_signals`] before it does anything
-//! that takes time.
+//! Signals have no default action for process 1 of a container. Without handlers SIGTERM would be
+//! ignored, and every pod would use up its whole grace period. So a program calls
+//! [`Shutdown::on_signals`] before anything that takes time.
 
 mod tasks;
 
@@ -14,7 +14,7 @@ use tracing::info;
 
 pub use self::tasks::{Tasks, TasksError};
 
-/// Why the program could not be made to end on signals.
+/// Why a signal handler could not be installed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot handle {name}: {source}; without it the program could not be ended")]
 pub struct SignalError {
@@ -22,13 +22,14 @@ pub struct SignalError {
     source: std::io::Error,
 }
 
-/// Whether the program is to end. Cheap to clone; all clones are the same, and each can ask for the end.
+/// A shutdown request. Cheap to clone; all clones share the same state, and each can make the
+/// request.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown(watch::Sender<bool>);
 
 impl Shutdown {
-    /// A shutdown that SIGTERM and SIGINT request. The handlers are in place on return; signals after the first
-    /// change nothing. Must be called on a tokio runtime that has I/O enabled.
+    /// A shutdown that SIGTERM and SIGINT request. The handlers are installed on return; later
+    /// signals have no effect. Must be called on a tokio runtime with I/O enabled.
     pub fn on_signals() -> Result<Self, SignalError> {
         let mut terminate = handler(SignalKind::terminate(), "SIGTERM")?;
         let mut interrupt = handler(SignalKind::interrupt(), "SIGINT")?;
@@ -45,17 +46,17 @@ impl Shutdown {
         Ok(shutdown)
     }
 
-    /// Asks every task to end.
+    /// Requests the shutdown.
     pub fn request(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether the end was asked for.
+    /// Whether the shutdown was requested.
     pub fn is_requested(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until the end is asked for; returns at once when it has been. Safe to use in `select!`.
+    /// Waits for the request; returns at once if it was already made. Cancel-safe.
     pub async fn requested(&self) {
         // Fails only without a sender, and `self` is one.
         self.0.subscribe().wait_for(|requested| *requested).await.ok();
@@ -75,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// One test for both, since a signal reaches every handler in the process.
+    /// One test for both signals, since a signal reaches every handler in the process.
     #[tokio::test]
     async fn a_signal_requests_the_end() {
         for signal in [SIGTERM, SIGINT] {

@@ -1,7 +1,7 @@
-//! Logs: structured, one line an event, to stderr.
+//! Logging: structured, one line per event, to stderr.
 //!
-//! A program flattens [`LogArgs`] into its command line and calls [`LogArgs::init`] once. What is logged is up to
-//! the program; metrics are in its registry, which the admin server shows.
+//! A program flattens [`LogArgs`] into its command line and calls [`LogArgs::init`] once. Metrics
+//! are separate: the admin server serves them from the program's registry.
 
 mod filter;
 mod one_line;
@@ -18,32 +18,33 @@ use tracing_subscriber::{Layer as _, fmt, layer::SubscriberExt as _, registry};
 pub use self::filter::{Filter, FilterError};
 use self::one_line::OneLine;
 
-/// Why nothing can be logged.
+/// Why logging could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The process logs already.
+    /// Logging is already set up in this process.
     #[error("cannot set up logging: {0}; it is set up once in a process, at its start")]
     AlreadySet(#[from] SetGlobalDefaultError),
 }
 
-/// The options of every program that say how it logs.
+/// Logging options, shared by all programs.
 #[derive(Debug, Clone, Args)]
 pub struct LogArgs {
-    /// How log lines look.
+    /// The format of log lines.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Json)]
     pub log_format: LogFormat,
-    /// What is logged: LEVEL or TARGET=LEVEL, several with commas, as in info,hyper=debug. Levels are off, error, warn,
-    /// info, debug and trace; what no TARGET matches is logged from the level that stands alone, or from info.
+    /// Log filter: LEVEL or TARGET=LEVEL, separated by commas, as in info,hyper=debug. Levels are
+    /// off, error, warn, info, debug and trace. A LEVEL without a target applies to all other
+    /// targets and defaults to info.
     #[arg(long, value_name = "FILTER", default_value = "info")]
     pub log_level: Filter,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A JSON object on every line, with timestamp, level, target, message and the event's fields.
+    /// One JSON object per line, with timestamp, level, target, message and the event's fields.
     Json,
-    /// For reading: time, level, target, message, name=value.
+    /// Human-readable: time, level, target, message, name=value.
     Text,
 }
 

@@ -1,4 +1,4 @@
-//! A small program made of this crate's parts, asked over loopback from its start to its end.
+//! A small program built from this crate, tested over the loopback from start to shutdown.
 
 #![cfg(test)]
 
@@ -47,17 +47,17 @@ async fn program(address: impl Into<SocketAddr>) -> Program {
     Program { address, shutdown, readiness, requests, finished }
 }
 
-/// The whole answer to a whole request, up to where the server hangs up.
+/// Sends a request and reads the response until the server closes the connection.
 async fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A server that hangs up on what it did not read resets the connection, after its answer.
+    // A server that closes with unread data resets the connection after its response.
     timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("no end").ok();
     String::from_utf8(answer).unwrap()
 }
 
-/// Status and body.
+/// The status and the body.
 async fn get(program: &Program, path: &str) -> (String, String) {
     let answer = exchange(program.address, &format!("GET {path} HTTP/1.1\r\nHost: admin\r\n\r\n")).await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

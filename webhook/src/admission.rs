@@ -1,4 +1,5 @@
-//! What API servers ask, and what they are answered. The decisions are pure; here is what they need to be fetched, and counted.
+//! Admission reviews. The decisions are pure; this module fetches their inputs and counts the
+//! results.
 
 mod cache;
 mod inventory;
@@ -34,32 +35,32 @@ use self::review::{Answer, BadReview};
 use self::rounds::{Limits, Reader, Rounds, Unread, rounds};
 use crate::metrics::{Metrics, Path};
 
-/// How long the news of a namespace may take that is newer than the watch.
+/// How long a review waits for a namespace that the watch has not reported yet.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many reviews may wait for such news.
+/// How many reviews may wait like that.
 const WAITING: usize = 64;
 
-/// What the answers are made from.
+/// The inputs of the decisions.
 pub(crate) struct Admission {
     cache: Arc<Cache>,
     inventory: Rounds<Inventory>,
-    /// For reviews of pods whose namespace is not known yet, and how long they wait.
+    /// Limits the reviews of pods that wait for their namespace, and how long they wait.
     waiting: Semaphore,
     patience: Duration,
     metrics: Arc<Metrics>,
 }
 
-/// Reads the API server for reviews, never more than is allowed.
+/// Reads from the API server for reviews, at a limited rate.
 pub(crate) struct InventoryReader(Reader<Inventory>);
 
 impl InventoryReader {
-    /// Reads for ever.
+    /// Never returns.
     pub(crate) async fn run(self, client: Client) {
         self.0.run(|namespaces| inventory::read(client.clone(), namespaces)).await;
     }
 }
 
-/// The two questions.
+/// The two endpoints.
 pub(crate) fn router(admission: Arc<Admission>) -> Router {
     Router::new()
         .route("/mutate/pods", post(mutate_pods))
@@ -80,7 +81,8 @@ async fn validate_objects(State(admission): State<Arc<Admission>>, body: Bytes) 
 }
 
 impl Admission {
-    /// Answers reviews; what it needs of the API server the reader reads, which has to be run.
+    /// Creates the handler and its reader, which has to be run for the handler to get data from the
+    /// API server.
     pub(crate) fn new(cache: Arc<Cache>, metrics: Arc<Metrics>) -> (Self, InventoryReader) {
         Self::with_limits(cache, metrics, inventory::LIMITS, PATIENCE)
     }
@@ -111,8 +113,9 @@ impl Admission {
         Ok(pod.answer(&rules, &labels))
     }
 
-    /// The labels of a namespace. A pod may come moments before the news of its namespace does; that is waited for, by so many reviews
-    /// and no more. The API server is not asked: a caller could name any number of namespaces.
+    /// The labels of a namespace. A pod may arrive moments before the watch reports its namespace,
+    /// so a limited number of reviews wait for it. The API server is not asked, because a caller
+    /// could name any number of namespaces.
     async fn labels(&self, name: &str) -> Option<Arc<Labels>> {
         if let Some(labels) = self.cache.labels(name) {
             return Some(labels);
@@ -134,7 +137,7 @@ impl Admission {
             Some(object) => match self.facts(object).await {
                 Ok(facts) => facts,
                 Err(error) => {
-                    // What the operator will find, it will say on the object.
+                    // The operator reports problems on the object later.
                     warn!(%error, "an object is not compared with the cluster");
                     let warning =
                         format!("it could not be compared with the cluster: {error}; see its conditions");
@@ -145,13 +148,13 @@ impl Admission {
         objects::answer(request, &facts)
     }
 
-    /// What there is in the cluster, as far as the object speaks of it.
+    /// The part of the cluster that the object refers to.
     async fn facts(&self, object: &IngressSourcePreserve) -> Result<Facts, Unread> {
         let inventory = self.inventory.read(inventory::namespaces(object)).await?;
         Ok(Facts { inventory, namespaces: self.cache.namespaces(), objects: self.cache.objects() })
     }
 
-    /// Counts an answer and puts it into words.
+    /// Counts a response and serializes it.
     fn finish(
         &self,
         path: Path,

@@ -1,12 +1,14 @@
-//! Keeps the `caBundle` of the ValidatingWebhookConfiguration current, so that API servers trust the certificates that replicas serve with.
+//! Keeps the `caBundle` of the ValidatingWebhookConfiguration current, so that API servers trust
+//! the serving certificates of the replicas.
 //!
-//! Only that field is written, by server-side apply; everything else in the configuration is its owner's. A configuration that is not
-//! there is not made: every apply names the object that it is meant for. One that is made again is written again at once.
+//! It writes only that field, by server-side apply; the rest of the configuration belongs to its
+//! owner. It never creates the configuration: every apply names the UID of an existing object. A
+//! recreated configuration is written again at once.
 //!
-//! The MutatingWebhookConfiguration for pods is the operator's alone. It copies the bundle from here into it, so that a bundle that
-//! changes reaches both, and makes it only once there is a bundle.
+//! The operator owns the MutatingWebhookConfiguration for pods. It creates that object only once
+//! there is a bundle here, and copies the bundle into it, so a change reaches both.
 //!
-//! All replicas do this side by side, and need not agree at every moment: see [`surplus`].
+//! All replicas run this concurrently and may briefly disagree; see [`surplus`].
 
 mod surplus;
 
@@ -31,9 +33,9 @@ use crate::metrics::{Metrics, WriteOutcome};
 use crate::named_object::{Known, NamedObject};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// After a write, whatever came of it: somebody else may insist on a bundle of his own.
+/// Minimum time between two writes, since another writer may insist on its own bundle.
 const REST: Duration = Duration::from_secs(1);
-/// When there is nothing to wait for.
+/// Wait time if nothing else is due.
 const LOOK: Duration = Duration::from_secs(30);
 
 pub(crate) struct BundleKeeper {
@@ -57,7 +59,7 @@ impl BundleKeeper {
         Self { api, found, trust, surplus: Surplus::new(overlap), metrics, failing: false }
     }
 
-    /// Never ends.
+    /// Never returns.
     pub(crate) async fn run(mut self) {
         loop {
             let wait = self.look().await;
@@ -70,7 +72,7 @@ impl BundleKeeper {
         }
     }
 
-    /// Writes the bundle if it is not as it should be. How long to wait for news.
+    /// Writes the bundle if it is wrong. Returns how long to wait for a change.
     async fn look(&mut self) -> Duration {
         let needed = self.trust.borrow_and_update().clone();
         let Known::Present(found) = self.found.known() else { return LOOK };
@@ -92,7 +94,7 @@ impl BundleKeeper {
         let apply = json!({
             "apiVersion": ValidatingWebhookConfiguration::API_VERSION,
             "kind": ValidatingWebhookConfiguration::KIND,
-            // With this it can only be the object that was seen.
+            // The UID makes the apply fail for any other object of this name.
             "metadata": {"name": OBJECT_WEBHOOK_CONFIGURATION, "uid": uid},
             "webhooks": [{
                 "name": OBJECT_WEBHOOK,
@@ -122,7 +124,7 @@ impl BundleKeeper {
     }
 }
 
-/// The bundle in a configuration, empty when there is none yet; nothing without the webhook.
+/// The bundle in the configuration, empty if not set. None if the configuration lacks the webhook.
 fn bundle(configuration: &ValidatingWebhookConfiguration) -> Option<&[u8]> {
     let webhook = configuration.webhooks.iter().flatten().find(|webhook| webhook.name == OBJECT_WEBHOOK)?;
     Some(webhook.client_config.ca_bundle.as_ref().map_or(&[], |bundle| &bundle.0))

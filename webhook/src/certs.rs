@@ -14,8 +14,9 @@
 //! `overlap` as well. So at `Promote` every bundle contains B, and at `Forget` no replica serves a
 //! certificate of A any more. **No replica switches to a new CA until the bundle with that CA has
 //! been published for `overlap`.** [`rotation`] ensures this for planned changes, by the times in
-//! the Secret. [`Switch`] ensures it for all others (a Secret that somebody deleted or replaced, or
-//! cert-manager), by what this replica has seen. Clock skew between replicas shortens `overlap`.
+//! the Secret. [`Switch`] ensures it for all others (a deleted or replaced Secret, or
+//! cert-manager), by the bundles that this replica has requested. Clock skew between replicas
+//! shortens `overlap`.
 //!
 //! | module | knows |
 //! |---|---|
@@ -50,7 +51,7 @@ pub use self::rotation::LifetimesError;
 pub(crate) use self::served::ServedCertificate;
 pub(crate) use self::trust::Trust;
 
-/// The longest sleep: somebody may set the clock meanwhile.
+/// Upper limit for sleeps, since the clock may be changed meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// How long to sleep until `time`.

@@ -1,13 +1,13 @@
-//! The admission webhook: API servers ask it about pods and about IngressSourcePreserves.
+//! The admission webhook: reviews new pods and IngressSourcePreserves for the API servers.
 //!
-//! | module | knows |
+//! | module | responsibility |
 //! |---|---|
-//! | `admission` | what is answered |
-//! | `certs` | the authorities that the replicas share, and the certificate that this one serves with |
-//! | `bundle` | how API servers come to trust it: the `caBundle` that it publishes |
-//! | `serve` | TLS and HTTP, with a bound on everything |
-//! | `metrics` | what is counted |
-//! | `run`, `cli`, `one` | the program; one object, followed by its name |
+//! | `admission` | the admission decisions |
+//! | `certs` | the CAs that the replicas share, and the serving certificate of this replica |
+//! | `bundle` | publishing the `caBundle`, so that API servers trust the webhook |
+//! | `serve` | TLS and HTTP, with limits on everything |
+//! | `metrics` | the metrics |
+//! | `run`, `cli`, `named_object` | the program; a watch of one object by name |
 
 mod admission;
 mod bundle;

@@ -1,4 +1,4 @@
-//! `webhook`
+//! The `webhook` binary.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What the webhook counts. Labels are closed sets.
+//! The webhook's metrics. Label values are closed sets.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-/// Which certificate.
+/// The kind of certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub(crate) enum Kind {
-    /// The one that is served.
+    /// The serving certificate.
     Leaf,
-    /// The one that has signed it.
+    /// The CA that signed it.
     Authority,
 }
 
@@ -24,10 +24,10 @@ struct ByKind {
     certificate: Kind,
 }
 
-/// Why there was no TLS.
+/// Why a TLS handshake failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub(crate) enum HandshakeFailure {
-    /// Such as a caller that does not trust the certificate.
+    /// Rejected, for example by a caller that does not trust the certificate.
     Refused,
     TimedOut,
 }
@@ -37,7 +37,7 @@ struct ByFailure {
     reason: HandshakeFailure,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub(crate) enum WriteOutcome {
     Done,
@@ -49,7 +49,7 @@ struct ByWrite {
     outcome: WriteOutcome,
 }
 
-/// What is asked about.
+/// The kind of review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub(crate) enum Path {
     Pods,
@@ -67,7 +67,7 @@ struct ByOutcome {
     outcome: &'static str,
 }
 
-/// All of them.
+/// All metrics of the webhook.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     reviews: Family<ByOutcome, Counter>,
@@ -82,7 +82,7 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             reviews: Family::default(),
-            // From 50 microseconds to 1.6 seconds, just under the time that an API server waits.
+            // Buckets from 50 µs to 1.6 s, just below the API server's timeout.
             review_duration: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(0.000_05, 2.0, 16))
             }),
@@ -132,7 +132,7 @@ impl Metrics {
         self.certificate_expiry.get_or_create(&ByKind { certificate }).set(time.as_second());
     }
 
-    /// A connection, which is open until what is returned is dropped.
+    /// Counts an open connection until the returned guard is dropped.
     pub(crate) fn connection(&self) -> OpenConnection {
         self.open_connections.inc();
         OpenConnection(self.open_connections.clone())

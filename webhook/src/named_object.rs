@@ -1,4 +1,4 @@
-//! One object, followed by its name.
+//! A watch of one object by name.
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;

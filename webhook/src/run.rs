@@ -1,4 +1,4 @@
-//! `webhook run`: puts the parts together.
+//! `webhook run`: wires the parts together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,8 @@ use crate::cli::{RunArgs, Source};
 use crate::metrics::Metrics;
 use crate::serve::{ServeError, Server, tls};
 
-/// How long the end may take: a moment in which calls still come, then those under way.
+/// Time limit for the shutdown: late calls are still served for a moment, then those in flight
+/// finish.
 const GRACE: Duration = Duration::from_secs(8);
 
 /// Why the webhook cannot run.
@@ -33,7 +34,7 @@ pub enum RunError {
     Program(#[from] ProgramError),
 }
 
-/// Runs until a signal ends it.
+/// Runs until a signal requests the shutdown.
 pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
     let mut program = Program::start()?;
     let callers = arguments.callers();

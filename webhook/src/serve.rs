@@ -1,9 +1,10 @@
-//! The server that API servers call: TLS, HTTP/1.1 and HTTP/2, with a bound on everything that a caller could take his time for or
-//! send too much of. What is answered is the router's.
+//! The server for API servers: TLS, HTTP/1.1 and HTTP/2, with limits on time and size of everything
+//! a caller sends. The router produces the responses.
 //!
-//! The end has an order. When it is asked for the admin server stops answering, so the pod is no longer ready, but calls still come for
-//! a moment: API servers learn of the pod's end through endpoints and kube-proxy. They are served as before for `linger`. Then nobody
-//! is let in any more, and every connection is told to end with the requests that it has; what is left after `drain` is cut.
+//! Shutdown has three phases. First the admin server stops, so the pod becomes unready, but calls
+//! still arrive until API servers learn about it through endpoints and kube-proxy. These are served
+//! as usual for `linger`. Then no connection is accepted any more, and open ones are told to finish
+//! their requests. Connections left after `drain` are cut.
 
 mod callers;
 mod handler;
@@ -32,18 +33,20 @@ pub use self::tls::TlsError;
 pub(crate) use self::tls::{Callers, tls};
 use crate::metrics::{HandshakeFailure, Metrics};
 
-/// What callers can use up.
+/// Resource limits for callers.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Open at once; further callers wait in the kernel's queue, which is bounded.
+    /// Maximum number of open connections. Further callers wait in the kernel's bounded accept
+    /// queue.
     connections: u32,
     handshake: Duration,
     connection: Settings,
-    /// From the head of a request to its answer.
+    /// From the head of a request to its response.
     request: Duration,
-    /// A review holds a pod twice, before and after, each of which may have one and a half megabytes.
+    /// Maximum body size. A review contains the object twice (old and new), each up to 1.5 MB.
     body: usize,
-    /// How much of requests may be under way in all: each counts as one for every begun `PART` of its body.
+    /// Budget for all requests in flight. A request uses one part for each started `PART` of its
+    /// body.
     parts: u32,
     linger: Duration,
     drain: Duration,
@@ -76,7 +79,7 @@ pub enum ServeError {
     Tls(#[from] TlsError),
 }
 
-/// An open socket: callers wait in it until it is served.
+/// An open socket. Callers queue in it until it is served.
 pub(crate) struct Server {
     listener: TcpListener,
     tls: Arc<ServerConfig>,
@@ -97,7 +100,7 @@ impl Server {
         Ok(Self { listener, tls, router, metrics, limits: LIMITS })
     }
 
-    /// Serves until shutdown, and lets requests in progress finish.
+    /// Serves until shutdown, then lets requests in progress finish.
     pub(crate) async fn run(self, shutdown: Shutdown) {
         let Self { listener, tls, router, metrics, limits } = self;
         let acceptor = TlsAcceptor::from(tls);

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// An API server that answers every request with this.
+/// An API server that answers every request with this response.
 fn server(code: u16, body: &'static str) -> (Client, Arc<AtomicU32>) {
     let asked = Arc::new(AtomicU32::new(0));
     let count = asked.clone();
@@ -31,7 +31,7 @@ async fn a_list_that_fails_is_tried_less_and_less_often_and_for_ever() {
     });
     timeout(Duration::from_mins(10), count).await.expect_err("it never gives up");
     let asked = asked.load(Ordering::Relaxed);
-    // After six attempts every half a minute at the least, and at least once in a minute.
+    // After six attempts, the interval is between half a minute and a minute.
     assert!((10..=30).contains(&asked), "{asked} attempts in ten minutes");
 }
 

@@ -1,4 +1,5 @@
-//! What decides on new pods; and, while an object asks for sidecars, the namespaces and the pods that have one.
+//! Admission configuration; and, while an object asks for sidecars, all namespaces and the pods
+//! with a sidecar.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,27 +17,27 @@ use kube::runtime::watcher::Event;
 use super::reading::Reading;
 use super::{News, pod_key};
 
-/// Something that was read.
+/// An event of one of the watches.
 #[allow(clippy::large_enum_variant, reason = "it is boxed as a whole")]
 pub(crate) enum AdmissionUpdate {
-    /// Where the webhook publishes by what it can be trusted.
+    /// The configuration in which the webhook publishes its CA bundle.
     Published(Event<ValidatingWebhookConfiguration>),
-    /// Whether the API server has MutatingAdmissionPolicies.
+    /// Whether the API server serves MutatingAdmissionPolicies.
     PoliciesServed(bool),
     Namespaces(Event<PartialObjectMeta<Namespace>>),
     Pods(Event<Pod>),
 }
 
-/// How far the reading of each kind has come.
+/// The progress of each watch.
 pub(super) struct Readings {
     bundles: BTreeMap<String, String>,
     published: Reading<String, String>,
-    /// Until it is known whether there are policies.
+    /// True until it is known whether the API server serves policies.
     unasked: bool,
     asked: Option<Asked>,
 }
 
-/// What is read while an object asks for sidecars.
+/// The watches that run while an object asks for sidecars.
 struct Asked {
     namespaces: Reading<String, Arc<Labels>>,
     pods: Reading<Key, SidecarPod>,
@@ -53,7 +54,7 @@ impl Readings {
         }
     }
 
-    /// What has not been read whole yet.
+    /// The kinds that have not been listed yet.
     pub(super) fn missing(&self) -> impl Iterator<Item = &'static str> {
         let asked = self.asked.as_ref();
         let namespaces = asked.is_none_or(|asked| asked.namespaces.is_whole());
@@ -69,12 +70,12 @@ impl Readings {
         .map(|(name, _)| name)
     }
 
-    /// Begins to read what is needed while an object asks for sidecars.
+    /// Waits for namespaces and pods to be listed.
     pub(super) fn follow(&mut self) {
         self.asked = Some(Asked { namespaces: Reading::new(None), pods: Reading::new(None) });
     }
 
-    /// Forgets it.
+    /// Drops namespaces and pods.
     pub(super) fn forget(&mut self, cluster: &mut Cluster) {
         self.asked = None;
         cluster.namespaces.clear();

@@ -1,4 +1,5 @@
-//! Ready endpoints by Service, from EndpointSlices. A Service has one slice or more, and a slice says whose it is.
+//! Ready endpoints per Service, from EndpointSlices. A Service has one or more slices; each slice
+//! names its Service.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,13 @@ use kube::runtime::watcher::Event;
 
 use super::News;
 
-/// Of each Service, by slice: how many ready endpoints on which node.
+/// Per Service and slice: the number of ready endpoints per node.
 type ByService = BTreeMap<Key, BTreeMap<String, BTreeMap<String, u32>>>;
 
-/// A slice: its namespace, its name, and the Service that it is of with its ready endpoints.
+/// A slice: its namespace, its name, and its Service with the ready endpoints.
 type Slice = (String, String, Option<(Key, BTreeMap<String, u32>)>);
 
-/// How far the reading of slices has come.
+/// The progress of the watch of EndpointSlices.
 pub(super) struct Endpoints {
     pending: Option<Pending>,
     listing: Listing<Slice>,
@@ -64,7 +65,7 @@ fn set(known: &mut ByService, service: Key, name: String, ready: BTreeMap<String
         *before = ready;
         return News::Facts;
     }
-    // It is new, or was another Service's before.
+    // The slice is new, or belonged to another Service before.
     remove(known, &service.namespace, &name);
     known.entry(service).or_default().insert(name, ready);
     News::Facts

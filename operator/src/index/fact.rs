@@ -1,4 +1,5 @@
-//! What the index asks of a fact: which version of its object it is from, and whether a newer one says the same.
+//! The index's view of a fact: the resource version it comes from, and how it differs from an older
+//! one.
 
 use std::sync::Arc;
 
@@ -11,14 +12,15 @@ use super::News;
 
 /// A fact about an object.
 pub(super) trait Fact {
-    /// The version of the object, where it is kept. Versions of one kind can be compared.
+    /// The object's resource version, if the fact keeps it. Versions of one kind are comparable.
     fn version(&self) -> Option<u64>;
 
-    /// What is new about it after another.
+    /// How this fact differs from the one before.
     fn news_after(&self, before: &Self) -> News;
 }
 
-/// A version as a number; the API server promises no more than that newer ones are greater.
+/// The resource version as a number. Newer versions have greater numbers; nothing else is
+/// guaranteed.
 pub(super) fn number(version: &str) -> Option<u64> {
     version.parse().ok()
 }
@@ -89,7 +91,8 @@ impl Fact for Node {
         number(&self.identity.version)
     }
 
-    /// Kubelets write the status of their node all the time, mostly to say that nothing changed.
+    /// Ignores everything else: kubelets update their node's status constantly, mostly without a
+    /// change.
     fn news_after(&self, before: &Self) -> News {
         let Self { identity, labels, ready, taints, pool, revision, images, handover, failure } = self;
         let same = *labels == before.labels
@@ -124,7 +127,7 @@ impl Fact for DaemonSet {
         number(&self.identity.version)
     }
 
-    /// Its status counts pods, which are followed themselves.
+    /// Ignores the status: it only counts pods, which have their own watch.
     fn news_after(&self, before: &Self) -> News {
         let Self { identity, object, owners, made, last_writer, record } = self;
         let (now, was) = (&object.metadata, &before.object.metadata);
@@ -152,7 +155,7 @@ impl Fact for Written {
     }
 }
 
-/// What is only watched has no version to compare.
+/// Facts of kinds that the operator never writes keep no version.
 macro_rules! only_watched {
     ($($fact:ty),*) => {
         $(impl Fact for $fact {

@@ -1,4 +1,5 @@
-//! What is known of a kube-proxy besides its DaemonSet: its pods, and each `ConfigMap` that it is configured by.
+//! The facts about a kube-proxy besides its DaemonSet: its pods, and the `ConfigMap`s that
+//! configure it.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,10 @@ use kube::runtime::watcher::Event;
 use super::reading::Reading;
 use super::{News, pod_key};
 
-/// Of each ConfigMap, by file: where kube-proxy's kubeconfig is.
+/// For each ConfigMap, by file name: the path of kube-proxy's kubeconfig.
 pub(crate) type Configurations = BTreeMap<Key, BTreeMap<String, String>>;
 
-/// A kube-proxy that is followed.
+/// A watched kube-proxy.
 pub(super) struct Followed {
     pods: Reading<Key, Pod>,
     /// None until they have been read.
@@ -27,7 +28,7 @@ impl Default for Followed {
 }
 
 impl Followed {
-    /// Its pods are to be read anew.
+    /// Marks the pods as not listed, for a new watch.
     pub(super) fn begin(&mut self) {
         self.pods = Reading::new(None);
     }

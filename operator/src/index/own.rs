@@ -1,4 +1,4 @@
-//! The objects that the operator writes whole, of all kinds alike.
+//! The objects that the operator fully owns, handled alike for all kinds.
 
 use isp_plan::own::{Found, OwnKind};
 use isp_plan::{Cluster, Key, cluster::Written, observe};
@@ -9,7 +9,7 @@ use kube::runtime::watcher::Event;
 use super::News;
 use super::reading::Reading;
 
-/// How far each watch has come: one for each name that is looked for, or one for all of a kind.
+/// The progress of each watch: one per name, or one for a whole kind.
 pub(super) struct Readings(Vec<(OwnKind, Option<&'static str>, Reading<Key, Written>)>);
 
 impl Readings {
@@ -19,14 +19,15 @@ impl Readings {
             Found::ByPrefix(_) => vec![(kind, None)],
         });
         let reading = |(kind, name): (OwnKind, Option<&'static str>)| {
-            // Kinds that are read whole may not be served.
+            // The API server may not serve kinds found by prefix, so readiness does not wait for
+            // them.
             let pending = name.map(|_| readiness.register(kind.plural()));
             (kind, name, Reading::new(pending))
         };
         Self(watches.map(reading).collect())
     }
 
-    /// What has not been read whole yet.
+    /// The kinds that have not been listed yet.
     pub(super) fn missing(&self, cluster: &Cluster) -> impl Iterator<Item = &'static str> {
         let served = cluster.admission.serves_policies;
         let missing =

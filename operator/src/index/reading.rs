@@ -1,7 +1,8 @@
-//! One kind of object as its watch tells of it, and as the answers to our own writes do.
+//! The facts of one kind, from its watch and from the responses to our own writes.
 //!
-//! The two can overtake each other. Versions put them in order: what is older than what is known is not taken, and an
-//! answer about an object that is not known is taken only when the watch has yet to tell of it: else it is gone since.
+//! The two can overtake each other, so resource versions order them. A version older than the known
+//! one is ignored. A response about an unknown object is folded in only if it is newer than
+//! everything the watch has reported; otherwise the object has been deleted since.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +14,16 @@ use kube::{Resource, ResourceExt};
 use super::News;
 use super::fact::{Fact, number};
 
-/// An object as a watch reports it: its key, its version, and its fact unless it is of no interest.
+/// An object from a watch: its key, its version, and its fact unless the object is ignored.
 type Item<K, F> = (K, Option<u64>, Option<F>);
 
-/// How far the reading of one kind has come. The facts themselves are in the cluster.
+/// The progress of one watch. The facts themselves are in the cluster.
 pub(super) struct Reading<K, F> {
-    /// Until it has been read whole once.
+    /// Held until the first list is complete.
     pending: Option<Pending>,
     listing: Listing<Item<K, F>>,
-    /// The newest version that the watch has told of since. None: nothing yet, and how new the reading was is not known.
+    /// The newest version that the watch has reported since the last list, or None if nothing came.
+    /// The version of the list itself is not known.
     seen: Option<u64>,
 }
 
@@ -34,7 +36,7 @@ impl<K: Ord, F: Fact> Reading<K, F> {
         self.listing.is_complete()
     }
 
-    /// Folds in an event. Objects without a fact are of no interest.
+    /// Folds in an event. Objects without a fact are ignored.
     pub(super) fn take<O: Resource>(
         &mut self,
         known: &mut BTreeMap<K, F>,
@@ -45,7 +47,8 @@ impl<K: Ord, F: Fact> Reading<K, F> {
         self.take_among(known, event, key, fact, |_, _| true)
     }
 
-    /// The same where the facts of several watches are known together: a whole reading replaces those that are `ours`.
+    /// Like [`Self::take`], for a map that several watches share: a list replaces only the facts
+    /// for which `ours` is true.
     pub(super) fn take_among<O: Resource>(
         &mut self,
         known: &mut BTreeMap<K, F>,
@@ -79,7 +82,7 @@ impl<K: Ord, F: Fact> Reading<K, F> {
         }
     }
 
-    /// Folds in what a write was answered with; `gone` if the object went with that write.
+    /// Folds in the response to a write; `gone` if that write deleted the object.
     pub(super) fn take_answer(&mut self, known: &mut BTreeMap<K, F>, key: K, fact: F, gone: bool) -> News {
         let to_come = fact.version().zip(self.seen).is_some_and(|(version, seen)| version > seen);
         if !known.contains_key(&key) && !to_come {
@@ -109,7 +112,7 @@ fn set<K: Ord, F: Fact>(known: &mut BTreeMap<K, F>, key: K, fact: F) -> News {
     news
 }
 
-/// Removes what is known under a key if it is the one that is meant.
+/// Removes the fact under a key if `is_meant` accepts it.
 pub(super) fn remove<K: Ord, F>(
     known: &mut BTreeMap<K, F>,
     key: &K,

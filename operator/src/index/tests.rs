@@ -104,7 +104,7 @@ fn a_kind_is_replaced_as_a_whole_when_it_was_read_anew_and_not_before() {
     index.take(nodes(Init));
     index.take(nodes(InitApply(node("c", 3))));
     assert_eq!(names(&index), ["a", "b"], "what is known stays known meanwhile");
-    // The list broke off and began again.
+    // The list broke off and restarted.
     index.take(nodes(Init));
     index.take(nodes(InitApply(node("d", 3))));
     index.take(nodes(InitDone));
@@ -160,7 +160,7 @@ fn own(kind: OwnKind, name: &'static str) -> Update {
     Update::Own(kind, Some(name), Box::new(InitDone))
 }
 
-/// Everything that the operator writes whole and finds by its name, read and not there.
+/// Empty lists of all kinds that the operator fully owns and finds by name.
 fn nothing_of_ours() -> impl Iterator<Item = Update> {
     OwnKind::ALL.into_iter().flat_map(|kind| match kind.found() {
         Found::ByName(names) => names.iter().map(|name| own(kind, name)).collect(),
@@ -256,7 +256,7 @@ fn a_kube_proxy_has_to_be_read_with_its_pods_and_its_configuration() {
     assert_eq!(index.cluster().pods.keys().collect::<Vec<_>>(), [&Key::new("kube-system", "p")]);
     assert!(index.cluster().configurations.contains_key(&map));
 
-    // The agents' pods come from another watch, which replaces its own ones only.
+    // The agents' pods come from another watch, which replaces only its own pods.
     index.take(Update::AgentPods(Box::new(InitApply(pod("agent", "proxy-agent-default")))));
     index.take(Update::AgentPods(Box::new(InitDone)));
     assert_eq!(index.cluster().pods.len(), 2);
@@ -310,7 +310,7 @@ fn an_answer_about_something_that_is_gone_since_does_not_bring_it_back() {
     read_whole(&mut index, vec![node("a", 1)]);
     index.take(nodes(Delete(node("a", 9))));
     assert_eq!(index.take_answer(written(Resource::Node, node("a", 5))), News::Nothing);
-    // After a whole reading nothing tells how old an answer about an unknown object is.
+    // Right after a list, the age of a response about an unknown object cannot be determined.
     read_whole(&mut index, vec![node("b", 2)]);
     assert_eq!(index.take_answer(written(Resource::Node, node("a", 5))), News::Nothing);
     assert_eq!(names(&index), ["b"]);

@@ -1,4 +1,4 @@
-//! Does what the election decides, and says until when this replica may act.
+//! Executes the steps of the election and publishes until when this replica may act.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,22 +21,23 @@ use crate::observer::config;
 
 /// The name of the Lease.
 const NAME: &str = "sourcepreserve-operator";
-/// How long a failed request waits for the next attempt.
+/// Delay before retrying a failed request.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long the end may be held up to give the Lease back.
+/// Time limit for releasing the Lease on shutdown.
 const RELEASE: Duration = Duration::from_secs(2);
 
-/// Until when this replica may act, if it may. Receivers are told when that begins and ends, not of each renewal.
+/// Until when this replica may act, if it leads. Receivers are notified when leadership begins or
+/// ends, not on each renewal.
 #[derive(Clone, Debug)]
 pub(crate) struct Leadership(watch::Receiver<Option<Instant>>);
 
 impl Leadership {
-    /// Whether this replica may act now.
+    /// Whether this replica leads now.
     pub(crate) fn leads(&self) -> bool {
         self.0.borrow().is_some_and(|until| until > Instant::now())
     }
 
-    /// Waits until it begins or ends. Safe to use in `select!`.
+    /// Waits until leadership begins or ends. Cancel-safe.
     pub(crate) async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -44,7 +45,7 @@ impl Leadership {
     }
 }
 
-/// Keeps the Lease, or waits for it.
+/// Holds the Lease, or waits for it.
 pub(crate) struct Keeper {
     api: Api<Lease>,
     election: Election,
@@ -80,7 +81,8 @@ impl Keeper {
         Leadership(self.leads.subscribe())
     }
 
-    /// Keeps it until `end`, then gives it back, so that another replica can go on at once.
+    /// Runs the election until `end`, then releases the Lease so that another replica can take over
+    /// at once.
     pub(crate) async fn run(mut self, end: impl Future<Output = ()>) {
         tokio::select! {
             () = self.keep() => {}
@@ -180,7 +182,7 @@ impl Keeper {
         }
     }
 
-    /// Says until when this replica may act.
+    /// Publishes until when this replica may act.
     fn announce(&self, now: Instant) {
         let until = self.election.leads_until().filter(|until| *until > now);
         let (did, does) = (self.leads.borrow().is_some(), until.is_some());

@@ -16,7 +16,7 @@ fn lease(holder: Option<&str>, version: u32) -> Lease {
         spec: Some(LeaseSpec {
             holder_identity: holder.map(str::to_owned),
             lease_duration_seconds: Some(15),
-            // A clock that is years off changes nothing.
+            // Clock skew does not matter.
             renew_time: Some(MicroTime(Timestamp::UNIX_EPOCH)),
             lease_transitions: Some(4),
             ..LeaseSpec::default()
@@ -96,7 +96,7 @@ fn a_holder_that_cannot_renew_stops_acting_before_another_can_begin() {
     assert_eq!(election.decide(now + seconds(4)), Step::Renew);
     assert_eq!(election.leads_until(), Some(now + seconds(10)));
 
-    // The other one saw the last renewal no earlier than it was begun.
+    // The other replica sees the last renewal no earlier than its request was sent.
     let mut other = Election::new("b".to_owned(), TIMING);
     other.observe(Some(lease(Some("a"), 1)), now);
     let Step::Wait(taken) = other.decide(now) else { panic!("{:?}", other.decide(now)) };

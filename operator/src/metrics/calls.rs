@@ -1,4 +1,4 @@
-//! Requests to the API server by verb and kind of object, read off the request.
+//! Requests to the API server by verb and kind, derived from method and URL.
 
 use http::{Method, Request};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
@@ -35,7 +35,7 @@ enum Kind {
     Other,
 }
 
-/// A request.
+/// The labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Call {
     verb: Verb,
@@ -45,7 +45,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
         let path = request.uri().path();
-        // After the group and version comes the kind, or a namespace and then the kind.
+        // The kind follows the group and version, or the namespace.
         let mut segments = path.trim_matches('/').split('/');
         let of_a_group = segments.next() != Some("api");
         let mut segments = segments.skip(1 + usize::from(of_a_group)).peekable();

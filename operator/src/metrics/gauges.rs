@@ -1,4 +1,4 @@
-//! How the cluster is: counted anew whenever it changed.
+//! Gauges of the cluster's state, recomputed whenever a plan is due.
 
 use isp_api::preserve::{Phase, ServiceState};
 use isp_plan::Cluster;
@@ -9,12 +9,12 @@ use super::Metrics;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 enum NodeState {
-    /// With the cluster's kube-proxy.
+    /// Served by the cluster's kube-proxy.
     KubeProxy,
     GoingOver,
     Agent,
     GoingBack,
-    /// With the cluster's kube-proxy again, because the agent missed its deadline.
+    /// Back on the cluster's kube-proxy because the agent missed its deadline.
     Failed,
 }
 

@@ -1,5 +1,5 @@
-//! What a kube-proxy is configured by, read once: it reads it itself only when it starts. A `ConfigMap` that cannot be read counts
-//! as empty, so that nothing waits for it, and is tried again.
+//! kube-proxy's configuration, read once because kube-proxy itself reads it only at startup. A
+//! `ConfigMap` that cannot be read counts as empty, so that nothing blocks on it, and is retried.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::index::Configurations;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Reads them until all could be read; each attempt gives what is known then.
+/// Yields the configuration after each attempt, until every ConfigMap has been read.
 pub(super) fn read(
     client: Client,
     namespace: String,

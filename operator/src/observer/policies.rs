@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicies and their bindings, where the API server has them.
+//! MutatingAdmissionPolicies and their bindings, if the API server serves them.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use tracing::{debug, info, warn};
 use super::watch_own;
 use crate::index::{AdmissionUpdate, Update};
 
-/// When to ask again: an API server without them is upgraded some day.
+/// Interval for checking again whether the API server serves them, as it does after an upgrade.
 const SOME_DAY: Duration = Duration::from_hours(1);
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Says whether there are policies; from when there are, tells of those with a name that the operator gives.
+/// Yields whether the API server serves policies. Once it does, watches policies and bindings.
 pub(super) fn watch(client: Client) -> BoxStream<'static, Update> {
     let asked = stream::unfold(Asked::NotYet, {
         let client = client.clone();

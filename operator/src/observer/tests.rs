@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Of an API server that never answers.
+/// An observer of an API server that never responds.
 fn observer() -> Observer {
     let service = tower::service_fn(|_: http::Request<Body>| {
         std::future::pending::<Result<http::Response<Body>, Infallible>>()
@@ -37,7 +37,7 @@ async fn an_object_that_asks_for_sidecars_is_followed_wherever_that_was_first_se
     let follows = |observer: &Observer| observer.index.missing().contains(&"namespaces".to_owned());
     assert!(!follows(&observer));
 
-    // It was changed between the reading and our own write.
+    // The object changed between the list and our own write.
     let changed = json!([{"namespaceSelector": {"matchLabels": {"team": "shop"}}}]);
     assert_eq!(observer.take_answer(written(&object("3", &changed))), News::Facts);
     assert!(follows(&observer));

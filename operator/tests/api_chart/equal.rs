@@ -1,4 +1,4 @@
-//! Whichever way it is installed, the same is installed.
+//! The chart and kustomize install the same objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::helm::{chart, helm};
 use crate::rendered::{SYSTEM, kustomized, nowhere, objects, render};
 
-/// Objects by kind, namespace and name.
+/// Objects by API version, kind, namespace and name.
 fn by_name(objects: Vec<Value>) -> BTreeMap<[String; 4], Value> {
     let count = objects.len();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -23,7 +23,8 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<[String; 4], Value> {
     by_name
 }
 
-/// Where two values differ, a line each. A number is the same with and without a fraction of zero.
+/// The differences between two values, one line each. Numbers are equal with and without a zero
+/// fraction.
 fn compare(place: &str, chart: &Value, kustomize: &Value, differences: &mut Vec<String>) {
     match (chart, kustomize) {
         (Value::Object(one), Value::Object(other)) => {
@@ -62,7 +63,8 @@ fn the_chart_is_clean() {
     assert!(linted.contains("1 chart(s) linted, 0 chart(s) failed"), "{linted}");
 }
 
-/// Deep down, but for two things: Helm makes the release's namespace itself, and is told to leave the definitions when it goes.
+/// A deep comparison with two exceptions: Helm itself creates the release's namespace, and the CRDs
+/// are annotated to survive an uninstall.
 fn are_equal(overlay: &str, values: &[&str]) {
     let mut by_kustomize = by_name(objects(&kustomized(overlay)));
     let mut by_chart = by_name(objects(&render(values).unwrap()));
@@ -71,7 +73,7 @@ fn are_equal(overlay: &str, values: &[&str]) {
     assert!(by_kustomize.remove(&namespace).is_some(), "kustomize makes the namespace");
     let mut kept = 0;
     for object in by_chart.values_mut().filter(|object| object["kind"] == "CustomResourceDefinition") {
-        // Nothing else is noted on them.
+        // They have no other annotations.
         let annotations = object["metadata"].as_object_mut().unwrap().remove("annotations");
         assert_eq!(annotations, Some(json!({"helm.sh/resource-policy": "keep"})));
         kept += 1;

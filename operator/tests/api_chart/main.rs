@@ -1,5 +1,5 @@
-//! The Helm chart: it installs what kustomize installs, its values reach what they are for, and a release comes and goes on real API
-//! servers.
+//! The Helm chart: it installs the same as kustomize, its values take effect, and a release is
+//! installed and uninstalled on real API servers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

@@ -1,4 +1,5 @@
-//! A release on an API server without nodes: what an upgrade brings and leaves alone, and what an uninstallation leaves.
+//! A release on an API server without nodes: what an upgrade changes and keeps, and what an
+//! uninstall leaves behind.
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +15,10 @@ use crate::rendered::{RELEASE, SYSTEM, objects, render};
 const DEFINITION: &str = "ingresssourcenodes.sourcepreserve.io";
 const CONFIGURATION: &str = "sourcepreserve.io";
 
-/// What is meant to happen within moments may take this long on a busy machine.
+/// Generous timeout for things that should happen at once, for busy machines.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// The last step is by a command of the docs.
+/// The last step uses a command from the docs.
 pub(crate) async fn comes_and_goes(cluster: &ControlPlane, take_over: &Block) {
     install(cluster, &chart());
     let (installed, kept) = names();
@@ -27,7 +28,7 @@ pub(crate) async fn comes_and_goes(cluster: &ControlPlane, take_over: &Block) {
     }
     an_upgrade_brings_definitions_and_leaves_what_the_webhook_wrote(cluster).await;
     an_uninstallation_leaves_definitions_and_objects(cluster, &installed, &kept).await;
-    // What was left belongs to the next release of that name.
+    // The leftovers belong to the next release of that name.
     install(cluster, &chart());
     uninstall(cluster);
     another_release_is_taken_over_when_asked(cluster);
@@ -45,7 +46,7 @@ fn uninstall(cluster: &ControlPlane) {
     assert!(said.contains(DEFINITION), "it says what it leaves: {said}");
 }
 
-/// What kubectl gets each object by: those that go with the release, and those that do not.
+/// kubectl arguments for each object: those that an uninstall deletes, and those that it keeps.
 fn names() -> (Vec<[String; 3]>, Vec<[String; 3]>) {
     let names = objects(&render(&[]).unwrap()).into_iter().map(|object| {
         let kind = object["kind"].as_str().unwrap();
@@ -110,7 +111,8 @@ async fn an_upgrade_brings_definitions_and_leaves_what_the_webhook_wrote(cluster
     assert_eq!(secret(cluster).await, written);
 }
 
-/// Writes into the Secret as the webhook does, which may change it and not create it. What is in it then.
+/// Writes to the Secret as the webhook does, which may update but not create it. Returns the
+/// Secret.
 async fn fill_the_secret(cluster: &ControlPlane) -> Value {
     let mut filled = secret(cluster).await;
     assert_eq!((&filled["type"], &filled["data"]), (&json!("Opaque"), &Value::Null));
@@ -121,7 +123,7 @@ async fn fill_the_secret(cluster: &ControlPlane) -> Value {
     secret(cluster).await
 }
 
-/// The webhook's Secret, without what every write changes.
+/// The webhook's Secret, without fields that change with every write.
 async fn secret(cluster: &ControlPlane) -> Value {
     let name = ["Secret", "sourcepreserve-webhook-ca", &format!("--namespace={SYSTEM}")].map(str::to_owned);
     let mut secret = get(cluster, &name).await.unwrap();

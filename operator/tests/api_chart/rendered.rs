@@ -1,4 +1,4 @@
-//! What helm and kustomize make of the sources, without a cluster.
+//! The output of helm and kustomize, without a cluster.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use crate::helm::{chart, helm, path, printed, say};
 
-/// Where the project is installed.
+/// The namespace of the project.
 pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 /// The name of the release in tests.
 pub(crate) const RELEASE: &str = "sourcepreserve";
 
-/// Where no cluster is asked.
+/// A kubeconfig without a cluster.
 pub(crate) fn nowhere() -> &'static Path {
     Path::new("/dev/null")
 }
 
-/// The chart as text, with some values set, or why it is refused.
+/// The rendered chart with these values, or the error.
 pub(crate) fn render(values: &[&str]) -> Result<String, String> {
     let chart = chart();
     let mut arguments = vec!["template", RELEASE, &chart, "--namespace", SYSTEM];
@@ -27,7 +27,7 @@ pub(crate) fn render(values: &[&str]) -> Result<String, String> {
     helm(nowhere(), &arguments)
 }
 
-/// What kustomize makes of an overlay, as text.
+/// The output of kustomize for an overlay.
 pub(crate) fn kustomized(overlay: &str) -> String {
     let kubectl = provision::program_of(KubernetesVersion::default(), "kubectl", say).unwrap();
     let output =
@@ -35,14 +35,14 @@ pub(crate) fn kustomized(overlay: &str) -> String {
     printed(&output.unwrap()).unwrap()
 }
 
-/// The objects of a text.
+/// The objects in a YAML text.
 pub(crate) fn objects(yaml: &str) -> Vec<Value> {
     let documents = serde_yaml::Deserializer::from_str(yaml);
     let objects = documents.map(|document| Value::deserialize(document).unwrap());
     objects.filter(|object| !object.is_null()).collect()
 }
 
-/// The one object of a kind and a name.
+/// The only object of this kind and name.
 pub(crate) fn object(objects: &[Value], kind: &str, name: &str) -> Value {
     let mut found =
         objects.iter().filter(|object| object["kind"] == kind && object["metadata"]["name"] == name);

@@ -1,4 +1,5 @@
-//! The oldest and the newest API server take everything, whichever way it comes.
+//! The oldest and the newest supported API server accept all manifests, from the chart and from
+//! kustomize.
 
 use isp_lab::provision::KubernetesVersion;
 use isp_lab::{ControlPlane, docs};
@@ -7,10 +8,11 @@ use serde_json::Value;
 use crate::release;
 use crate::rendered::{SYSTEM, kustomized, object, objects, render};
 
-/// Tries out texts, in both ways that kubectl has. No object may even be warned about.
+/// Dry runs of these texts, with server-side and client-side apply. Warnings count as failures.
 async fn try_out(cluster: &ControlPlane, namespace: &str, texts: [&str; 2]) {
     for side in ["--server-side=true", "--server-side=false"] {
-        // A dry run makes no namespace that the others could be in. It warns of pods that are not restricted.
+        // A dry run does not create the namespace that the other objects need. The namespace's Pod
+        // Security labels make the API server warn about pods that are not restricted.
         let apply = ["apply", side, "-f", "-"];
         assert!(cluster.kubectl_with_input(&apply, namespace).await.unwrap().success);
         for yaml in texts {

@@ -1,4 +1,4 @@
-//! What can be set is set, and what makes no sense is refused by its name.
+//! Valid values take effect, and invalid ones are rejected by name.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn each_program_has_its_own_settings() {
         let args = json!(["--log-format=text", "--log-level=debug", "run", "--admin=0.0.0.0:9000"]);
         assert_eq!(container["args"], args);
         assert_eq!(container["imagePullPolicy"], "Always");
-        // What is given is added to what the values file says.
+        // Given values are merged into those of the values file.
         assert_eq!(
             container["resources"],
             json!({"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"memory": "128Mi"}})
@@ -101,7 +101,7 @@ fn accounts_get_the_secrets_to_pull_with_also_the_agents() {
     for account in accounts {
         assert_eq!(account["imagePullSecrets"], json!([{"name": "pull"}]), "{account}");
     }
-    // The operator makes the agents' account.
+    // The operator creates the agents' ServiceAccount.
     let operator = object(&objects, "Deployment", "sourcepreserve-operator");
     let variables = operator["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
     assert!(variables.contains(&json!({"name": "AGENT_PULL_SECRETS", "value": "pull"})), "{variables:?}");
@@ -176,7 +176,7 @@ fn a_value_that_makes_no_sense_is_refused_by_its_name() {
         ("imagePullSecrets=[{}]", "/imagePullSecrets/0"),
         (r#"crds.install="no""#, "/crds/install"),
         (r#"networkPolicy.apiServers=["10.0.0.10"]"#, "/networkPolicy/apiServers/0"),
-        // The authority of a cluster signs for others than API servers.
+        // The cluster's CA signs certificates for more than API servers.
         (r#"webhook.callers.configMap="kube-root-ca.crt""#, "/webhook/callers/names"),
         ("networkPolicy.enabled=true", "'/networkPolicy': additional properties 'enabled'"),
     ] {

@@ -1,9 +1,9 @@
-//! `operator cleanup`: the way to uninstall.
+//! `operator cleanup`, used to uninstall.
 
 use crate::harness::{Operator, SYSTEM, apply, command, kubectl, until};
 use crate::reconcile::{World, is_as_it_was, is_preserved, object, service, world};
 
-/// How it ended, what it printed and what it complained about.
+/// Whether it succeeded, its stdout and its stderr.
 async fn clean_up(world: &World, arguments: &[&str]) -> (bool, String, String) {
     let mut command = command(&world.kubeconfig, SYSTEM, "one");
     command.arg("cleanup").args(arguments);

@@ -1,4 +1,4 @@
-//! An operator as a process, and a cluster for it.
+//! The operator as a process, and a cluster for it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,21 +8,21 @@ use isp_lab::{ControlPlane, Program, free_address};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-/// What is meant to happen within moments may take this long on a busy machine.
+/// Generous timeout for things that should happen at once, for busy machines.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// Where the operator is installed.
+/// The namespace of the operator.
 pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 pub(crate) async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
     isp_lab::until(DEADLINE, what, is_so).await;
 }
 
-/// Runs kubectl, which must succeed, and gives what it printed.
+/// Runs kubectl, which must succeed, and returns its output.
 pub(crate) async fn kubectl<S: AsRef<str>>(cluster: &ControlPlane, arguments: &[S]) -> String {
     let output = cluster.kubectl(arguments).await.unwrap();
     assert!(output.success, "{output:?}");
@@ -34,14 +34,14 @@ pub(crate) async fn apply(cluster: &ControlPlane, objects: &Value) {
     assert!(output.success, "{output:?}");
 }
 
-/// The definitions, so that the operator can read everything.
+/// Installs the CRDs, so that the operator can list every kind.
 pub(crate) async fn install_definitions(cluster: &ControlPlane) {
     let crds = root().join("crds").display().to_string();
     kubectl(cluster, &["apply", "--server-side", "-f", &crds]).await;
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "-f", &crds]).await;
 }
 
-/// Installs everything as a user would, and gives a kubeconfig with just the operator's own rights.
+/// Installs everything as a user would. Returns a kubeconfig of the operator's ServiceAccount.
 pub(crate) async fn install(cluster: &ControlPlane, directory: &Path) -> PathBuf {
     let overlay = root().join("manifests/overlays/default").display().to_string();
     kubectl(cluster, &["apply", "--server-side", "-k", &overlay]).await;
@@ -55,7 +55,7 @@ pub(crate) async fn make_namespace(cluster: &ControlPlane, name: &str) {
     apply(cluster, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
 }
 
-/// How an operator is told to run.
+/// The operator's command line and environment.
 pub(crate) fn command(kubeconfig: &Path, namespace: &str, identity: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_operator"));
     command.env_remove("POD_NAME").env_remove("POD_NAMESPACE").env_remove("AGENT_IMAGE");
@@ -64,11 +64,11 @@ pub(crate) fn command(kubeconfig: &Path, namespace: &str, identity: &str) -> Com
     command
 }
 
-/// An operator.
+/// An operator process.
 pub(crate) struct Operator(Program);
 
 impl Operator {
-    /// Starts it with a lease of ten seconds.
+    /// Starts it with a lease duration of ten seconds.
     pub(crate) fn start(kubeconfig: &Path, namespace: &str, identity: &str) -> Self {
         let admin = free_address().unwrap();
         let mut command = command(kubeconfig, namespace, identity);
@@ -84,7 +84,7 @@ impl Operator {
         self.0.signal(signal).unwrap();
     }
 
-    /// Ends it in an orderly way; whether it said that all was well.
+    /// Shuts it down gracefully. Returns whether it exited successfully.
     pub(crate) fn end(&mut self) -> bool {
         self.0.end().unwrap()
     }
@@ -97,7 +97,7 @@ impl Operator {
         self.0.is_ready()
     }
 
-    /// Its metrics, a line each.
+    /// Its metrics, one per line.
     pub(crate) fn metrics(&self) -> Vec<String> {
         self.0.metrics()
     }

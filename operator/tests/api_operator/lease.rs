@@ -1,4 +1,4 @@
-//! Of several replicas one acts. They need only a Lease, so all of these share a control plane.
+//! Leader election. The tests need only a Lease, so they share a control plane.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ async fn cluster(namespace: &str) -> &'static ControlPlane {
     cluster
 }
 
-/// Waits until one of the two leads: the one that does, then the other.
+/// Waits until one of the two leads. Returns the leader first.
 async fn leader(one: Operator, other: Operator) -> (Operator, Operator) {
     until("one leads", async || one.leads() || other.leads()).await;
     if one.leads() { (one, other) } else { (other, one) }
@@ -36,7 +36,7 @@ async fn one_of_two_leads_and_the_other_takes_over_when_it_is_killed_and_at_once
     let killed = Instant::now();
     first.signal(Signal::SIGKILL);
     until("the other one takes over", async || second.leads()).await;
-    // It had been renewed a second before, or a bit more, and lasts ten.
+    // The Lease was renewed about a second before the kill and lasts ten.
     assert!(killed.elapsed() > Duration::from_secs(6), "not before it expired: {:?}", killed.elapsed());
 
     let third = start("three");

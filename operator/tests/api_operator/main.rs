@@ -1,4 +1,4 @@
-//! The operator as it is installed and run: real processes against a real API server.
+//! The operator as installed: real processes against a real API server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

@@ -1,18 +1,18 @@
-//! What is installed, as the API server sees it.
+//! The manifests, validated by the API server.
 
 use isp_lab::ControlPlane;
 use serde_json::{Value, json};
 
 use crate::harness::{SYSTEM, apply, kubectl, root};
 
-/// The objects of a kustomization, after a dry run of them all, which must not even be warned about.
+/// The objects of a kustomization, after a server-side dry run without warnings.
 async fn try_out(cluster: &ControlPlane, kustomization: &str) -> Vec<Value> {
     let path = root().join(kustomization).display().to_string();
     let built = kubectl(cluster, &["kustomize", &path]).await;
     let objects: Vec<Value> = serde_yaml::Deserializer::from_str(&built)
         .map(|document| serde::Deserialize::deserialize(document).unwrap())
         .collect();
-    // A dry run makes no namespace that the others could be in.
+    // A dry run does not create the namespace that the other objects need.
     if let Some(namespace) = objects.iter().find(|object| object["kind"] == "Namespace") {
         let arguments = ["apply", "--server-side", "-f", "-"];
         assert!(cluster.kubectl_with_input(&arguments, &namespace.to_string()).await.unwrap().success);
@@ -31,13 +31,13 @@ async fn the_api_server_takes_everything_and_the_pods_are_restricted_enough() {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": SYSTEM}});
     apply(cluster, &account).await;
 
-    // A Deployment and a Job are only warned about; their pods would be refused.
+    // For Deployments and Jobs the API server only warns; it would reject their pods.
     let with_pods: Vec<_> =
         installed.iter().chain(&cleanup).filter(|object| object["spec"]["template"].is_object()).collect();
     assert_eq!(with_pods.len(), 3);
     for object in with_pods {
         let mut spec = object["spec"]["template"]["spec"].clone();
-        // There is no such account after a dry run.
+        // The ServiceAccount does not exist after a dry run.
         spec["serviceAccountName"] = json!("default");
         let create = async |spec: &Value| {
             let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod", "namespace": SYSTEM}, "spec": spec});

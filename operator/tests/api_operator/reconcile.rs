@@ -1,4 +1,5 @@
-//! The loop on a real API server: an object is carried out, kept and put back, and at rest nothing is asked.
+//! The reconcile loop on a real API server: an object is applied, maintained and reverted, and at
+//! rest the operator sends no requests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +17,7 @@ pub(crate) struct World {
     _directory: tempfile::TempDir,
 }
 
-/// It has one node, an ingress node, and a Service with an endpoint there.
+/// A world with one node, an ingress node, and a Service with an endpoint on it.
 pub(crate) async fn world() -> World {
     let cluster = ControlPlane::start().await.unwrap();
     cluster.simulate_nodes().await.unwrap();
@@ -91,7 +92,7 @@ pub(crate) fn is_as_it_was(service: &Value) -> bool {
         && service["metadata"]["annotations"]["sourcepreserve.io/original"].is_null()
 }
 
-/// Requests other than watches and those for the Lease, which go on at rest.
+/// Requests other than watches and those for the Lease, which continue at rest.
 fn requests(operator: &Operator) -> Vec<String> {
     let counted = operator.metrics().into_iter().filter(|line| line.starts_with("isp_operator_api_calls"));
     counted.filter(|line| !line.contains("Lease") && !line.contains("Watch")).collect()
@@ -121,7 +122,7 @@ async fn an_object_is_carried_out_and_put_back_and_at_rest_nothing_is_asked() {
     })
     .await;
 
-    // The last Event may still be on its way.
+    // The last Event may still be in flight.
     let mut before = requests(&operator);
     until("it comes to rest", async || {
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -141,7 +142,7 @@ async fn an_object_is_carried_out_and_put_back_and_at_rest_nothing_is_asked() {
     let actions: Vec<_> =
         operator.metrics().into_iter().filter(|line| line.starts_with("isp_operator_actions")).collect();
     assert!(actions.iter().any(|line| line.contains("localise-service")), "{actions:?}");
-    // Two writes to one object are under way at a time, and the second may find that the first was faster.
+    // Two writes to the same object can be in flight at once, so the second may get a conflict.
     let is_fine = |line: &String| line.contains("outcome=\"Done\"") || line.contains("outcome=\"Stale\"");
     assert!(actions.iter().all(is_fine), "{actions:?}");
 }
@@ -182,7 +183,7 @@ async fn what_is_refused_is_said_and_not_tried_all_the_time() {
     };
     until("it is refused", async || refused() > 0).await;
     tokio::time::sleep(Duration::from_secs(6)).await;
-    // After one, two and four seconds.
+    // Retried after one, two and four seconds.
     assert!((2..=4).contains(&refused()), "{} times", refused());
     let log = operator.log();
     let complaints: Vec<_> =
@@ -202,7 +203,7 @@ async fn connections_that_die_without_a_word_are_replaced() {
     until("it leads and is ready", async || operator.leads() && operator.is_ready()).await;
     way.replace_connections().await;
     apply(cluster, &object("one")).await;
-    // A watch of which nothing is heard for 70 seconds is given up.
+    // A watch that is silent for 70 seconds is given up.
     let deadline = Duration::from_mins(3);
     isp_lab::until(deadline, "the Service is preserved", async || is_preserved(&service(cluster).await))
         .await;

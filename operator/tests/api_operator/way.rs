@@ -1,5 +1,5 @@
-//! A way to the API server that can go silent: connections stay open, and nothing comes through any more. That is how it looks
-//! when a machine on the way dies.
+//! A TCP proxy to the API server that can go silent: connections stay open but carry no more data,
+//! as when a machine on the path dies.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -45,7 +45,7 @@ impl Way {
         self.open.send_replace(false);
     }
 
-    /// Connections that are open now are dead from now on; new ones work.
+    /// Makes the open connections dead; new ones work.
     pub(crate) async fn replace_connections(&self) {
         self.go_silent();
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -53,7 +53,7 @@ impl Way {
         self.reopen();
     }
 
-    /// It works again; connections that were open are broken.
+    /// Works again; connections that were open are closed.
     pub(crate) fn reopen(&self) {
         self.open.send_replace(true);
     }
@@ -77,7 +77,7 @@ async fn carry(
                 _ = talk => return,
                 _ = silence.wait_for(|open| !open) => {}
             }
-            // `near` is held, and nobody reads it.
+            // `near` stays open but is no longer read.
             let _ = open.wait_for(|open| *open).await;
             if *keep_dead.borrow() {
                 std::future::pending::<()>().await;

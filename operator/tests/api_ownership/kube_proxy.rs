@@ -1,4 +1,4 @@
-//! The cluster's kube-proxy, with and without a node affinity of its own.
+//! The cluster's kube-proxy, with and without its own node affinity.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ async fn on_and_off(set: &Value, cluster: &Cluster) -> (Value, Value) {
     on_meanwhile_and_off(set, cluster, json!({})).await
 }
 
-/// With this patch of the DaemonSet in between.
+/// Applies and deletes an object, with this patch of the DaemonSet in between.
 async fn on_meanwhile_and_off(set: &Value, cluster: &Cluster, patch: Value) -> (Value, Value) {
     make(cluster, "web").await;
     let before = cluster.state(set).await;
@@ -79,7 +79,8 @@ async fn terms_that_nobody_declared_are_extended_and_returned_to_their_owner() {
     cluster.create(&set, "kubeadm").await;
     let (mut before, mut after) = on_and_off(&set, &cluster).await;
     assert_eq!(after["spec"], before["spec"]);
-    // The API server lists the owner of a parent beside that of the field only where the parent was created.
+    // The API server lists the owner of a parent field separately only where the parent was
+    // created.
     for state in [&mut before, &mut after] {
         let managed = state["metadata"]["managedFields"].take().to_string();
         assert!(managed.contains("kubeadm") && !managed.contains("sourcepreserve-operator"), "{managed}");
@@ -95,12 +96,12 @@ async fn declared_terms_are_extended_and_come_back() {
     cluster.kubectl_apply(&set).await;
     let (before, after) = on_and_off(&set, &cluster).await;
     assert_eq!(after["spec"], before["spec"]);
-    // Whoever has declared them can apply them again without a conflict.
+    // Their owner can apply them again without a conflict.
     cluster.kubectl_apply(&set).await;
     assert_eq!(cluster.state(&set).await["spec"], before["spec"]);
 }
 
-/// Nothing tells any more which of its fields are the operator's.
+/// With empty managedFields, nothing shows which fields the operator owns.
 #[tokio::test]
 async fn one_whose_managed_fields_were_emptied_is_put_back_all_the_same() {
     let emptied = json!({"metadata": {"managedFields": [{}]}});

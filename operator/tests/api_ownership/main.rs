@@ -1,5 +1,5 @@
-//! Who owns what, on the real API server: Services and kube-proxies made in every way that people make them, and what
-//! becomes of their fields on the way on and off.
+//! Field ownership on a real API server: Services and kube-proxies created in every common way, and
+//! what happens to their fields when an object is applied and deleted.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

@@ -1,4 +1,4 @@
-//! Objects that want the same thing.
+//! Objects with conflicting claims.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn the_newer_of_two_that_claim_a_service_waits_and_then_has_it() {
     });
     cluster.preserve("older", spec.clone()).await;
     cluster.wait_for("older", "Ready", "True").await;
-    // The API server keeps ages in seconds; of one age, the name decides.
+    // Creation times have a resolution of one second; for equal times the name decides.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     cluster.preserve("newer", spec).await;
     let message = cluster.wait_for("newer", "Conflict", "True").await;

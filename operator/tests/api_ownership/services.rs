@@ -1,4 +1,5 @@
-//! Services, made and owned in every way. All nodes are ingress nodes here, so that nothing waits for agents.
+//! Services, created and owned in every way. All nodes are ingress nodes here, so nothing waits for
+//! agents.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use crate::cluster::{Cluster, eventually};
 const POLICY: &str = "externalTrafficPolicy";
 const LABEL: &str = "sourcepreserve.io/preserve";
 
-/// How a Service comes into being.
+/// How a Service is created.
 #[derive(Clone, Copy, Debug)]
 enum Made {
     Create,
@@ -17,14 +18,15 @@ enum Made {
     Helm,
 }
 
-/// What is to become of it.
+/// The expected result.
 #[derive(Clone, Copy, Debug)]
 enum Ends {
-    /// Preserved; afterwards everything is as it was, its owners included.
+    /// Preserved. After the deletion everything is restored, including field ownership.
     Preserved,
-    /// Preserved; afterwards its values are as they were, but who declared one by server-side apply does not own it any more.
+    /// Preserved. After the deletion the values are restored, but a manager that declared one by
+    /// server-side apply no longer owns it.
     PreservedByForce,
-    /// Untouched, with a conflict that names these.
+    /// Untouched, with a conflict whose message contains these parts.
     Conflict(&'static [&'static str]),
 }
 
@@ -46,7 +48,7 @@ const CASES: &[Case] = &[
     case("applied", Made::KubectlApply, None, Ends::Preserved),
     case("server-side-applied", Made::ServerSideApply, None, Ends::Preserved),
     case("by-helm", Made::Helm, None, Ends::Preserved),
-    // An update cannot tell a value that was meant from a default, so it declares nothing.
+    // An update cannot distinguish an explicit value from a default, so it counts as undeclared.
     case("created-as-cluster", Made::Create, Some("Cluster"), Ends::Preserved),
     case(
         "applied-as-cluster",
@@ -200,7 +202,7 @@ async fn who_keeps_putting_a_field_back_is_reported_and_not_fought() {
         cluster.preserve(name, spec(name, false)).await;
         let mut puts = 0;
         let message = loop {
-            // Either it is there again, or the operator has had enough.
+            // Either the value is back, or the operator has reported a conflict.
             let conflict = eventually("either", async || {
                 let state = cluster.state(&service).await;
                 let object: Value = cluster.object(name).await;
@@ -237,8 +239,8 @@ async fn who_keeps_putting_a_field_back_is_reported_and_not_fought() {
     }
 }
 
-/// Who may edit a Service may empty its managedFields. Then nothing tells which fields are the operator's: neither alone, nor after
-/// somebody has applied to it again.
+/// Anyone who can edit a Service can clear its managedFields. Then nothing shows which fields the
+/// operator owns, neither right away nor after someone has applied it again.
 #[tokio::test]
 async fn a_service_whose_managed_fields_were_emptied_is_put_back_all_the_same() {
     let cluster = cluster().await;

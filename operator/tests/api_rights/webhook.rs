@@ -1,4 +1,5 @@
-//! The webhook's account, which is that of the program that answers the network: every way to another account is closed.
+//! The ServiceAccount of the webhook, the program most exposed to the network: it must not lead to
+//! any other account.
 
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use serde_json::{Value, json};
 use crate::stolen::{OPERATOR, SYSTEM, Thief, WEBHOOK, install};
 
 const SECRET: &str = "sourcepreserve-webhook-ca";
-/// "Forbidden", or "is forbidden".
+/// Matches "Forbidden" and "is forbidden".
 const FORBIDDEN: &str = "orbidden";
-/// By which kube-controller-manager knows whose token belongs into a Secret.
+/// The annotation that tells kube-controller-manager which ServiceAccount's token to put into a
+/// Secret.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
 fn token_secret(name: &str) -> Value {
@@ -20,7 +22,7 @@ fn token_secret(name: &str) -> Value {
     })
 }
 
-/// The webhook's own Secret as it is.
+/// The webhook's own Secret.
 async fn own(thief: &Thief<'_>) -> Value {
     serde_json::from_str(
         &thief.succeeds(&["-n", SYSTEM, "get", "secret", SECRET, "-o", "json"], &Value::Null).await,
@@ -32,7 +34,8 @@ async fn own(thief: &Thief<'_>) -> Value {
 async fn the_account_of_the_webhook_does_not_lead_to_the_operators() {
     let cluster = ControlPlane::start().await.unwrap();
     install(&cluster).await;
-    // So that the attempts below fail for lack of rights: an administrator gets a token that way.
+    // An administrator gets a token this way, so the attempts below can fail only for lack of
+    // permissions.
     let made = cluster
         .kubectl_with_input(&["create", "-f", "-"], &token_secret("by-an-administrator").to_string())
         .await;
@@ -52,7 +55,7 @@ async fn the_account_of_the_webhook_does_not_lead_to_the_operators() {
     makes_nothing_that_has_a_token(&thief).await;
     becomes_nobody_else(&thief).await;
 
-    // Time enough for the controller, which took less for the administrator.
+    // Enough time for the controller, which was faster for the administrator.
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(token(SECRET).await, "");
     let secrets = cluster.kubectl(&["-n", SYSTEM, "get", "secrets", "-o", "name"]).await.unwrap().stdout;
@@ -68,7 +71,7 @@ async fn makes_no_secret(thief: &Thief<'_>) {
         thief.is_refused(&create, &secret, FORBIDDEN).await;
         thief.is_refused(&apply, &secret, FORBIDDEN).await;
     }
-    // An update of a name that is not there creates nothing, either.
+    // Updating a Secret that does not exist does not create it either.
     thief.is_refused(&["replace", "-f", "-"], &token_secret("new"), FORBIDDEN).await;
     for verb in [&["get"][..], &["delete"]] {
         thief
@@ -80,7 +83,7 @@ async fn makes_no_secret(thief: &Thief<'_>) {
             .await;
     }
     thief.is_refused(&["-n", SYSTEM, "get", "secrets"], &Value::Null, FORBIDDEN).await;
-    // Nor can it make room for another of its own name.
+    // It cannot delete its own Secret to replace it by another of that name.
     thief.is_refused(&["-n", SYSTEM, "delete", "secret", SECRET], &Value::Null, FORBIDDEN).await;
     let all = ["-n", SYSTEM, "delete", "secrets", "--all"];
     thief.is_refused(&all, &Value::Null, FORBIDDEN).await;
@@ -92,7 +95,7 @@ async fn turns_its_own_into_no_token(thief: &Thief<'_>) {
     turned["type"] = json!("kubernetes.io/service-account-token");
     turned["metadata"]["annotations"][ACCOUNT] = json!(OPERATOR.1);
     thief.is_refused(&replace, &turned, "field is immutable").await;
-    // The annotation alone is the webhook's to write, and means nothing on a Secret of this type.
+    // The webhook may write the annotation, but it has no effect on a Secret of this type.
     let mut annotated = own(thief).await;
     annotated["metadata"]["annotations"][ACCOUNT] = json!(OPERATOR.1);
     thief.succeeds(&replace, &annotated).await;
@@ -134,7 +137,7 @@ async fn becomes_nobody_else(thief: &Thief<'_>) {
     let role =
         ["create", "clusterrolebinding", "mine", "--clusterrole=cluster-admin", "--serviceaccount=a:b"];
     thief.is_refused(&role, &Value::Null, FORBIDDEN).await;
-    // The configuration for pods is the operator's.
+    // The operator owns the configuration for pods.
     let anything = json!({"webhooks": []}).to_string();
     let patch =
         ["patch", "mutatingwebhookconfiguration", "0-sourcepreserve.io", "--type=merge", "-p", &anything];

@@ -1,6 +1,6 @@
-//! Many objects, nodes and Services on a real API server: how long a plan takes, what the operator needs, what it costs to
-//! converge, and that at rest it writes nothing. A small form runs with every test; `ISP_SCALE` has the sizes of the
-//! large one, as `objects,nodes,services,seconds at rest`.
+//! Many objects, nodes and Services on a real API server: planning time, memory, requests until
+//! convergence, and no writes at rest. A small version runs with every test run; `ISP_SCALE` sets
+//! the sizes of the large one, as `objects,nodes,services,seconds at rest`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -23,10 +23,11 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 
-/// Nodes that are elsewhere for every object. An agent acknowledges each object, so with a thousand objects each report is
-/// 150 kB: reports of all nodes would be a test of etcd. All other nodes are ingress nodes.
+/// Number of nodes that are non-ingress nodes for every object. With a thousand objects, an agent's
+/// report is 150 kB, so reports of all nodes would only test etcd. All other nodes are ingress
+/// nodes.
 const ELSEWHERE: usize = 50;
-/// The objects share the Services evenly.
+/// Concurrency of the setup requests.
 const AT_ONCE: usize = 16;
 
 struct Scale {
@@ -52,7 +53,7 @@ fn service(number: usize) -> [Value; 2] {
     [
         json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "web"},
-            // There are fewer node ports than Services.
+            // External IPs, because there are fewer node ports than Services.
             "spec": {"externalIPs": [format!("198.18.{}.{}", number / 250, number % 250 + 1)], "selector": {"app": name}, "ports": [{"port": 80}]},
         }),
         json!({
@@ -78,7 +79,7 @@ fn object(number: usize, scale: &Scale) -> Value {
     })
 }
 
-/// What a process has of one entry of its status, in MB.
+/// An entry of a process's status, in MB.
 fn memory(process: u32, entry: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with(entry)).unwrap();
@@ -96,7 +97,7 @@ fn metrics(cluster: &Cluster) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Requests so far: those that write, without the Lease's, and those that list or get.
+/// Requests so far: writes without those of the Lease, and lists plus gets.
 fn calls(metrics: &BTreeMap<String, f64>) -> (f64, f64) {
     let of = |verbs: &[&str]| {
         metrics
@@ -133,13 +134,14 @@ async fn fill(cluster: &Cluster, scale: &Scale) {
 
 async fn ready(cluster: &Cluster) -> usize {
     let objects: Api<IngressSourcePreserve> = Api::all(cluster.client.clone());
-    // A server that is busy may not answer such a list; it is asked again.
+    // A busy API server may fail this list; the caller retries.
     let Ok(all) = objects.list(&ListParams::default()).await else { return 0 };
     let phases = all.iter().filter_map(|object| object.status.as_ref()?.phase);
     phases.filter(|phase| *phase == Phase::Ready).count()
 }
 
-/// The metrics once nothing is on its way any more: the last statuses, and Events, which are published one after another.
+/// The metrics once no requests are sent any more. The last status updates and the Events, which
+/// are published one by one, have to finish first.
 async fn at_rest(cluster: &Cluster) -> BTreeMap<String, f64> {
     let started = Instant::now();
     loop {
@@ -160,7 +162,7 @@ async fn many_objects_nodes_and_services_converge_and_come_to_rest() {
     fill(&cluster, &scale).await;
     let stand_in = cluster.stand_in();
 
-    // The floor: the operator knows everything, and there is nothing to do.
+    // Baseline: the index is complete and there is nothing to do.
     cluster.start_operator();
     let started = Instant::now();
     tokio::time::sleep(Duration::from_secs(10)).await;

@@ -1,4 +1,5 @@
-//! A control plane with an operator, for several test programs. Its nodes are simulated; where agents are wanted, `fleet` plays their part.
+//! A control plane with an operator, shared by several test programs. Its nodes are simulated;
+//! `fleet` simulates the agents where a test needs them.
 
 mod fleet;
 
@@ -30,14 +31,14 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Res
 }
 
 pub(crate) struct Cluster {
-    /// The first to go: without an API server it would only complain.
+    /// Dropped first: without an API server it would only log errors.
     operator: Option<Program>,
     pub(crate) control_plane: ControlPlane,
     pub(crate) client: Client,
 }
 
 impl Cluster {
-    /// A control plane, the project's resources, an operator, and nodes with these labels.
+    /// A control plane with the CRDs, an operator, and nodes with these labels.
     pub(crate) async fn start(nodes: &[(&str, Value)]) -> Self {
         let mut this = Self::without_operator().await;
         for (name, labels) in nodes {
@@ -78,7 +79,7 @@ impl Cluster {
         self.operator = Some(Program::start("operator", command, admin).unwrap());
     }
 
-    /// The operator, once it was started.
+    /// The operator, which must have been started.
     pub(crate) fn operator(&self) -> &Program {
         self.operator.as_ref().unwrap()
     }
@@ -98,14 +99,14 @@ impl Cluster {
         }
     }
 
-    /// Created by an update manager of this name, as `kubectl create` or Helm do.
+    /// Creates the object with an update by this field manager, as `kubectl create` and Helm do.
     pub(crate) async fn create(&self, object: &Value, manager: &str) {
         let parameters = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
         let typed = serde_json::from_value(object.clone()).unwrap();
         self.api(object).create(&parameters, &typed).await.unwrap();
     }
 
-    /// By `kubectl apply`. What it says.
+    /// Runs `kubectl apply` and returns its output.
     pub(crate) async fn kubectl_apply(&self, object: &Value) -> String {
         let output =
             self.control_plane.kubectl_with_input(&["apply", "-f", "-"], &object.to_string()).await.unwrap();
@@ -113,21 +114,21 @@ impl Cluster {
         output.stdout
     }
 
-    /// By server-side apply in this manager's name.
+    /// Server-side apply by this field manager.
     pub(crate) async fn server_side_apply(&self, object: &Value, manager: &str) {
         let name = object["metadata"]["name"].as_str().unwrap();
         let parameters = PatchParams::apply(manager).force();
         self.api(object).patch(name, &parameters, &Patch::Apply(object)).await.unwrap();
     }
 
-    /// By a merge patch in this manager's name.
+    /// Merge patch by this field manager.
     pub(crate) async fn merge(&self, object: &Value, manager: &str, patch: Value) {
         let name = object["metadata"]["name"].as_str().unwrap();
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
         self.api(object).patch(name, &parameters, &Patch::Merge(patch)).await.unwrap();
     }
 
-    /// The object as it is, without what changes by itself.
+    /// The object without fields that change by themselves.
     pub(crate) async fn state(&self, object: &Value) -> Value {
         let name = object["metadata"]["name"].as_str().unwrap();
         let mut state = json!(self.api(object).get(name).await.unwrap());
@@ -135,7 +136,7 @@ impl Cluster {
         let metadata = state["metadata"].as_object_mut().unwrap();
         metadata.remove("resourceVersion");
         metadata.remove("generation");
-        // The DaemonSet controller's own count of changes.
+        // Maintained by the DaemonSet controller.
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
             annotations.remove("deprecated.daemonset.template.generation");
         }
@@ -149,13 +150,13 @@ impl Cluster {
         state
     }
 
-    /// Its resource version.
+    /// The object's resource version.
     pub(crate) async fn version(&self, object: &Value) -> String {
         let name = object["metadata"]["name"].as_str().unwrap();
         self.api(object).get(name).await.unwrap().resource_version().unwrap()
     }
 
-    /// An IngressSourcePreserve, whole.
+    /// An IngressSourcePreserve, with its status.
     pub(crate) async fn object(&self, name: &str) -> Value {
         let objects: Api<IngressSourcePreserve> = Api::all(self.client.clone());
         json!(objects.get(name).await.unwrap())
@@ -172,7 +173,7 @@ impl Cluster {
         Api::all(self.client.clone()).create(&PostParams::default(), &object).await.unwrap();
     }
 
-    /// Waits until the condition is as wanted. Its message.
+    /// Waits until the condition has this status, and returns its message.
     pub(crate) async fn wait_for(&self, name: &str, condition: &str, status: &str) -> String {
         let objects: Api<IngressSourcePreserve> = Api::all(self.client.clone());
         eventually(&format!("{condition}={status} of {name}"), async || {
@@ -202,7 +203,8 @@ impl Cluster {
         .await;
     }
 
-    /// Binds the pods of DaemonSets to their nodes and acknowledges for the agents among them, until dropped.
+    /// Binds DaemonSet pods to their nodes and acknowledges for the agents, until the task is
+    /// aborted.
     pub(crate) fn stand_in(&self) -> tokio::task::JoinHandle<()> {
         fleet::stand_in(self.client.clone())
     }

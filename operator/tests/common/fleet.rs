@@ -1,5 +1,5 @@
-//! The part of nodes that are only objects: this stands in for the scheduler and for the agents, neither of which can run without real
-//! nodes. kwok does the rest.
+//! Stands in for the scheduler and the agents, which cannot run on simulated nodes. kwok does the
+//! rest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Binds the pods of DaemonSets to their nodes and acknowledges for the agents among them, until it is aborted.
+/// Binds DaemonSet pods to their nodes and acknowledges for the agents, until the task is aborted.
 pub(crate) fn stand_in(client: Client) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut said = BTreeMap::new();
         loop {
-            // The API server may be busy; there is a next time.
+            // The API server may be busy; the next iteration retries.
             let _ = bind(&client).await;
             let _ = acknowledge(&client, &mut said).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -26,7 +26,7 @@ pub(crate) fn stand_in(client: Client) -> JoinHandle<()> {
     })
 }
 
-/// A DaemonSet's pod names its node in its affinity; a scheduler would do no more.
+/// Binds each DaemonSet pod to the node in its affinity, as a scheduler would.
 async fn bind(client: &Client) -> Result<(), kube::Error> {
     let pods: Api<Pod> = Api::all(client.clone());
     for pod in pods.list(&ListParams::default().fields("spec.nodeName=")).await? {
@@ -46,7 +46,7 @@ async fn bind(client: &Client) -> Result<(), kube::Error> {
     Ok(())
 }
 
-/// What a node sees of each object, as its agent says it.
+/// The node's view of each object, as its agent reports it.
 fn views(node: &Node, objects: &[IngressSourcePreserve]) -> Vec<Value> {
     let node = NodeIdentity { name: &node.name_any(), labels: node.labels() };
     let seen = view(node, objects).objects.into_iter();
@@ -58,7 +58,8 @@ fn views(node: &Node, objects: &[IngressSourcePreserve]) -> Vec<Value> {
     .collect()
 }
 
-/// What agents say once their kube-proxies have read the view, by pod: on change only, as they do.
+/// Writes the reports of agents whose kube-proxies have read the view, per pod. Like real agents,
+/// only on change.
 async fn acknowledge(client: &Client, said: &mut BTreeMap<String, Vec<Value>>) -> Result<(), kube::Error> {
     let everything = ListParams::default();
     let objects = Api::<IngressSourcePreserve>::all(client.clone()).list(&everything).await?.items;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use isp_lab::provision;
 
-/// A path of the repository.
+/// A path in the repository.
 pub(crate) fn path(of: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(of)
 }
@@ -19,7 +19,8 @@ pub(crate) fn say(line: &str) {
     eprintln!("{line}");
 }
 
-/// Runs helm: what it printed if it succeeded, else what it complained about. It neither reads nor writes anything of the user's.
+/// Runs helm and returns its stdout, or its stderr if it failed. It does not touch the user's helm
+/// configuration.
 pub(crate) fn helm(kubeconfig: &Path, arguments: &[&str]) -> Result<String, String> {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| provision::helm(say).unwrap());
@@ -32,7 +33,7 @@ pub(crate) fn helm(kubeconfig: &Path, arguments: &[&str]) -> Result<String, Stri
     printed(&helm.output().unwrap())
 }
 
-/// What a program printed if it succeeded, else what it complained about.
+/// The stdout of a program, or its stderr if it failed.
 pub(crate) fn printed(output: &Output) -> Result<String, String> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }

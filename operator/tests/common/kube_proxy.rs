@@ -1,4 +1,4 @@
-//! kubeadm's kube-proxy, as far as the operator looks at it.
+//! kubeadm's kube-proxy, reduced to the fields that the operator reads.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Things of others that look like ours, and nodes that are none of our business.
+//! Foreign objects that look like ours, and nodes that the operator must ignore.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::harness::{ELSEWHERE, OBJECT, Scenario, eventually};
 use crate::process::Process;
 use crate::{A_WHILE, said, wait_until_ready};
 
-/// A DaemonSet with our labels in kube-system, one with the same in a tenant's namespace, and one there that runs a "kube-proxy".
+/// A DaemonSet with our labels in kube-system, one with our labels in a tenant's namespace, and one
+/// there that runs a "kube-proxy".
 const SETS: [(&str, &str, &str); 3] = [
     ("kube-system", "observability", "agent"),
     ("tenant", "proxy-agent-default-0123456789", "agent"),
@@ -40,7 +41,7 @@ fn daemon_set(namespace: &str, name: &str, container: &str) -> Value {
     })
 }
 
-/// A node that is only an object, of another system.
+/// A simulated node with another operating system.
 fn windows() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node",
@@ -56,7 +57,7 @@ pub(crate) async fn objects_are_left_alone(scenario: &Scenario) {
     for set in &sets {
         lab.apply(&set.to_string()).await.unwrap();
     }
-    // As the operator itself would have made it.
+    // Forged as if the operator itself had created it.
     let forged = sets[1].to_string();
     let apply =
         ["apply", "--server-side", "--force-conflicts", "--field-manager=sourcepreserve-operator", "-f", "-"];
@@ -84,7 +85,7 @@ pub(crate) async fn are_still_there(scenario: &Scenario) {
     }
 }
 
-/// A value from a node that no sum can hold.
+/// A timestamp on a node that overflows any addition.
 pub(crate) async fn an_annotation_ends_nothing(scenario: &Scenario, operator: &mut Process) {
     let forged = json!({"pool": "default", "started": "9999-12-30T22:00:00.999999999Z"});
     for manager in ["kubelet", "sourcepreserve-operator"] {
@@ -92,7 +93,7 @@ pub(crate) async fn an_annotation_ends_nothing(scenario: &Scenario, operator: &m
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": ELSEWHERE[1], "annotations": {"sourcepreserve.io/handover": forged.to_string()}},
         });
-        // Every field of ours that is there stays ours: only the annotation is put over it.
+        // Fields that the operator owns stay as they are; only the annotation is overwritten.
         let patch = json!({"metadata": node["metadata"]}).to_string();
         let arguments = [
             "patch",

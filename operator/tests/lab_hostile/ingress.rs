@@ -1,4 +1,4 @@
-//! Ingress nodes that are taken away.
+//! Ingress nodes that disappear.
 
 use isp_api::names::AGENT_POOL_LABEL;
 use isp_lab::{Answer, Place, Protocol};
@@ -29,7 +29,7 @@ pub(crate) async fn the_last_one_is_unlabelled(scenario: &Scenario) {
     wait_until_ready(scenario).await;
 }
 
-/// A selector that is edited to match nothing.
+/// The selector is changed to match nothing.
 pub(crate) async fn none_is_selected(scenario: &Scenario) {
     let select = |labels: serde_json::Value| {
         json!([{"op": "replace", "path": "/spec/ingressNodes/selector", "value": {"matchLabels": labels}}])
@@ -43,11 +43,12 @@ pub(crate) async fn none_is_selected(scenario: &Scenario) {
     wait_until_ready(scenario).await;
 }
 
-/// The application runs on a non-ingress node all at once, and the address follows it there, as with `MetalLB` when the ingress node dies.
+/// The application moves to a non-ingress node and the external IP follows it, as with `MetalLB`
+/// when the ingress node dies.
 pub(crate) async fn the_application_moves(scenario: &Scenario) {
     let lab = &scenario.lab;
     let node = ELSEWHERE[0];
-    // Another pod of the Service, which is there already.
+    // Another pod of the Service, already running.
     let pod = lab.kubectl(["-n", "web", "get", "pod", "frontend", "-o", "json"]).await.unwrap().stdout;
     let pod: serde_json::Value = serde_json::from_str(&pod).unwrap();
     let moved = json!({

@@ -1,4 +1,4 @@
-//! The cluster's own kube-proxy, which another manager brings back to nodes with an agent.
+//! Another manager brings the cluster's kube-proxy back to nodes with an agent.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ async fn generation(scenario: &Scenario) -> i64 {
     sets(scenario).get("kube-proxy").await.unwrap().metadata.generation.unwrap()
 }
 
-/// As an upgrade of the cluster does it: the template as it was, by a plain update.
+/// Restores the original template by a plain update, as a cluster upgrade does.
 async fn remove_affinity(scenario: &Scenario) {
     let patch = json!([
         {"op": "remove", "path": "/spec/template/spec/affinity"},
-        // A mere removal leaves no trace of who did it.
+        // A removal alone leaves no managedFields entry.
         {"op": "add", "path": "/metadata/labels/applied", "value": generation(scenario).await.to_string()},
     ])
     .to_string();
@@ -45,16 +45,18 @@ async fn is_kept_off(scenario: &Scenario) -> bool {
     json!(set.spec.template.spec).to_string().contains("sourcepreserve.io/agent-pool")
 }
 
-/// Once it is put right: kube-proxy leaves, and the rules that it wrote are gone before the object is ready again.
+/// The first time the operator corrects it: kube-proxy leaves, and its rules are gone before the
+/// object is ready again.
 pub(crate) async fn comes_back_once(scenario: &Scenario) {
     remove_affinity(scenario).await;
     eventually("kube-proxy is kept off again", async || is_kept_off(scenario).await).await;
-    // What kube-proxy's pods wrote meanwhile does not count as acknowledged.
+    // Rules written by kube-proxy's pods meanwhile do not count as acknowledged.
     wait_until_ready(scenario).await;
     addresses::arrive(scenario).await;
 }
 
-/// The second time it is named and not fought: one kube-proxy on each node, and the DaemonSet stays as it is.
+/// The second time the operator reports a conflict instead: each node has one kube-proxy, and the
+/// DaemonSet stays as it is.
 pub(crate) async fn is_not_fought(scenario: &Scenario) {
     remove_affinity(scenario).await;
     let message = said::wait_for(scenario, "Conflict", "True", "KubeProxyNotKeptOff").await;
@@ -74,17 +76,18 @@ pub(crate) async fn is_not_fought(scenario: &Scenario) {
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(generation(scenario).await, before, "the operator fights");
     assert!(!is_kept_off(scenario).await);
-    // A changed object is tried anew.
+    // A change of the object makes the operator try again.
     let patch = json!({"spec": {"rollout": {"progressDeadlineSeconds": 120}}}).to_string();
     scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=merge", "-p", &patch]).await.unwrap();
     wait_until_ready(scenario).await;
     addresses::arrive(scenario).await;
 }
 
-/// What a kube-proxy in iptables mode does when it first writes a Service with `Local` on a node without an endpoint: it commits the filter
-/// table, which drops packets to the external address, before the nat table, which sends those of pods elsewhere. A packet of a pod that
-/// comes between the two is lost, and the kernel sends it again after a second. Here the cluster's own kube-proxy does so when somebody else
-/// brings it back.
+/// Whether this request was delayed by kube-proxy in iptables mode. When it first writes a Service
+/// with `Local` on a node without an endpoint, it commits the filter table, which drops packets to
+/// the external IP, before the nat table, which redirects those of pods. A pod's packet in between
+/// is lost and resent after a second. Here the cluster's own kube-proxy does this when another
+/// manager brings it back.
 pub(crate) fn drops_one(mode: ProxyMode, client: &str, after: Duration) -> bool {
     let from_a_pod = client.starts_with("pod on") && client.ends_with("to the external address");
     mode == ProxyMode::Iptables && from_a_pod && after < Duration::from_millis(1500)

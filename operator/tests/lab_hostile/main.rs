@@ -1,8 +1,8 @@
-//! What a cluster can do to the project while clients ask all the time: the last ingress node taken away, upgrades that cannot start, a
-//! kube-proxy that comes back, an affinity that somebody removes, things of ours forged or deleted. No request may fail but where a
-//! case takes every way in away.
+//! Hostile events under continuous traffic: the last ingress node disappears, upgrades cannot
+//! start, kube-proxy comes back, someone removes an affinity, our objects are forged or deleted. No
+//! request may fail, except where a case removes every path to the application.
 //!
-//! With every run in nftables mode; `cargo xtask soak hostile` runs it in iptables mode, too.
+//! Every test run uses nftables mode; `cargo xtask soak hostile` also runs iptables mode.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 #![allow(dead_code, reason = "the pieces of the operator's own test are used in part")]
@@ -32,7 +32,7 @@ use isp_lab::ProxyMode;
 use nix::sys::signal::Signal;
 use traffic::Traffic;
 
-/// The modes of kube-proxy in which the cases are tried.
+/// The kube-proxy modes to test.
 fn modes() -> Vec<ProxyMode> {
     match std::env::var("ISP_SOAK_HOSTILE") {
         Ok(_) => vec![ProxyMode::Nftables, ProxyMode::Iptables],
@@ -40,7 +40,7 @@ fn modes() -> Vec<ProxyMode> {
     }
 }
 
-/// How often each client asks: in full a hundred times a second.
+/// The interval between requests of each client; 10 ms in a soak run.
 fn interval() -> Duration {
     if std::env::var_os("ISP_SOAK_HOSTILE").is_some() { traffic::STEADY } else { Duration::from_millis(50) }
 }
@@ -80,7 +80,7 @@ async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
         timed("and again and again", Box::pin(kube_proxy::is_not_fought(&scenario))).await;
         traffic.expect_no_failure_but(|client, after| kube_proxy::drops_one(mode, client, after)).await;
 
-        // From here on clients lose their way in by what the case is about.
+        // From here on requests may fail, because the cases cut off the application.
         timed("the ingress node dies", Box::pin(ingress::the_application_moves(&scenario))).await;
         scenario.lab.kubectl(["delete", "isp", OBJECT, "--timeout=120s"]).await.unwrap();
         foreign::are_still_there(&scenario).await;
@@ -104,5 +104,5 @@ async fn wait_until_ready(scenario: &Scenario) {
     }
 }
 
-/// Long enough for an operator that would do the wrong thing to have done it.
+/// Long enough for a faulty operator to do the wrong thing.
 const A_WHILE: Duration = Duration::from_secs(10);

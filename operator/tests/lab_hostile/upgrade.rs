@@ -18,7 +18,8 @@ async fn revision(scenario: &Scenario, node: &str) -> Option<String> {
     node.metadata.labels.and_then(|labels| labels.get(AGENT_REVISION_LABEL).cloned())
 }
 
-/// The image is in a registry that refuses connections. No node is taken, and the object says so.
+/// The image is in a registry that refuses connections. No node is changed, and the object reports
+/// it.
 pub(crate) async fn cannot_be_pulled(scenario: &Scenario, kubeconfig: &Path) {
     let patch = json!({"spec": {"rollout": {"progressDeadlineSeconds": 30}}}).to_string();
     scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=merge", "-p", &patch]).await.unwrap();
@@ -35,8 +36,8 @@ pub(crate) async fn cannot_be_pulled(scenario: &Scenario, kubeconfig: &Path) {
     assert!(operator.end().await.success(), "{}", operator.complained());
 }
 
-/// The cluster's kube-proxy gets an argument that it does not know, and the agents follow it. The first node goes back to the revision that
-/// worked, and no other node is taken.
+/// The cluster's kube-proxy gets an unknown argument, and the agents copy it. The first node is
+/// rolled back to the working revision, and no other node is changed.
 pub(crate) async fn does_not_start(scenario: &Scenario) {
     let before = revision(scenario, ELSEWHERE[0]).await;
     assert!(before.is_some());

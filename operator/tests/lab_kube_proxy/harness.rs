@@ -1,4 +1,5 @@
-//! A cluster of three nodes with the operator, an application behind an external address, and clients that keep asking it.
+//! A cluster of three nodes with the operator, an application behind an external IP, and clients
+//! that send requests continuously.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -18,13 +19,13 @@ use super::process::Process;
 
 const EDGE: &str = "edge-1";
 pub(crate) const ELSEWHERE: [&str; 2] = ["work-1", "work-2"];
-/// The address that the router sends to the ingress node, and one that it sends to nobody: who is answered there was answered by his
-/// own node.
+/// The external IP that the router sends to the ingress node, and one that it does not route: a
+/// response there came from the client's own node.
 const EXTERNAL: &str = "192.0.2.50";
 const UNROUTED: &str = "192.0.2.51";
 const CLIENT: &str = "198.51.100.10";
 const OBJECT: &str = "web";
-/// When kube-proxy last wrote rules. Those of another mode, of the one before it, it has taken away by then.
+/// When kube-proxy last wrote its rules. By then it has removed the rules of a previous mode.
 const WRITTEN: &str = "kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family=\"IPv4\"}";
 
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -65,7 +66,7 @@ impl Scenario {
         Self { lab, cluster_ip, directory: tempfile::tempdir().unwrap() }
     }
 
-    /// Another kube-proxy, which serves everybody.
+    /// Replaces kube-proxy and waits until it serves on all nodes.
     pub(crate) async fn replace(&self, shipped: Shipped) {
         self.lab.replace_kube_proxy(shipped).await.unwrap_or_else(|error| panic!("{shipped}: {error}"));
         for node in [EDGE, ELSEWHERE[0], ELSEWHERE[1]] {
@@ -86,7 +87,7 @@ impl Scenario {
         }
     }
 
-    /// The object, with these settings of its rollout.
+    /// Applies the object with these rollout settings.
     pub(crate) async fn apply(&self, rollout: &str) {
         let rollout: Value = serde_json::from_str(rollout).unwrap();
         let object = json!({
@@ -118,7 +119,7 @@ impl Scenario {
         }
     }
 
-    /// Waits until the object says that its agents are not ready for this reason; in which words.
+    /// Waits until `AgentsReady` is false for this reason, and returns its message.
     pub(crate) async fn wait_until_said(&self, reason: &str) -> String {
         eventually(reason, async || {
             let status = self.objects().get(OBJECT).await.unwrap().status?;
@@ -136,7 +137,7 @@ impl Scenario {
         self.node(node).await.metadata.labels.is_some_and(|labels| labels.contains_key(AGENT_POOL_LABEL))
     }
 
-    /// What is written down on a node whose agent did not come.
+    /// The failure recorded on a node whose agent did not start.
     pub(crate) async fn failure_of(&self, node: &str) -> String {
         eventually(&format!("the failure of {node}"), async || {
             self.node(node).await.metadata.annotations?.remove(FAILURE_ANNOTATION)
@@ -161,7 +162,7 @@ impl Scenario {
         .await;
     }
 
-    /// Without the object the client's address is lost, and each node takes the external address for itself.
+    /// Without the object the source IP is lost, and each node intercepts the external IP.
     pub(crate) async fn addresses_are_lost(&self) {
         let client: IpAddr = CLIENT.parse().unwrap();
         let lost = |answer: &Answer| answer.peer().is_some_and(|peer| peer != client);
@@ -172,7 +173,8 @@ impl Scenario {
         }
     }
 
-    /// With it the client's address arrives, and non-ingress nodes leave the external address alone.
+    /// With the object the source IP is preserved, and non-ingress nodes do not intercept the
+    /// external IP.
     pub(crate) async fn addresses_arrive(&self) {
         let client: IpAddr = CLIENT.parse().unwrap();
         let arrived = |answer: &Answer| answer.peer() == Some(client);
@@ -183,7 +185,7 @@ impl Scenario {
         }
     }
 
-    /// Starts clients that ask all the time, and waits until all were answered.
+    /// Starts clients that send requests continuously, and waits until each has had a response.
     pub(crate) async fn keep_asking(&self) -> Asking {
         let program = echo_program().unwrap().display().to_string();
         let mut clients = Vec::new();
@@ -203,11 +205,11 @@ impl Scenario {
     }
 }
 
-/// Clients at work.
+/// The running clients.
 pub(crate) struct Asking(Vec<(String, Process)>);
 
 impl Asking {
-    /// Ends them; how many requests there were, of which none may have failed.
+    /// Stops the clients, asserts that no request failed, and returns the number of requests.
     pub(crate) async fn expect_no_failure(self) -> usize {
         let mut sent = 0;
         for (name, mut client) in self.0 {

@@ -1,5 +1,6 @@
-//! kube-proxy as distributions ship it: each is handed over to the agent and back without a failed request, or refused with the reason
-//! and the way out. One cluster, whose kube-proxy is replaced again and again. docs/kube-proxy.md has the table.
+//! kube-proxy as shipped by distributions: each is handed over to the agent and back without a
+//! failed request, or rejected with a reason and a remedy. One cluster, whose kube-proxy is
+//! replaced repeatedly. docs/kube-proxy.md has the table.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -14,7 +15,7 @@ use std::time::Instant;
 use harness::{ELSEWHERE, Scenario};
 use isp_lab::Shipped;
 
-/// Where the manifests of `host-file`, `host-directory` and `kops` have it, below `/var/lib`.
+/// The path in the manifests of `host-file`, `host-directory` and `kops`, below `/var/lib`.
 const KUBECONFIG: &str = "kube-proxy/kubeconfig";
 
 #[tokio::test]
@@ -57,7 +58,7 @@ async fn is_handed_over_and_back(scenario: &Scenario, shipped: Shipped) {
     after(&format!("done with {sent} requests"));
 }
 
-/// Nothing is touched where no agent can be made.
+/// If no agent can be created, nothing is changed.
 async fn is_refused(scenario: &Scenario, shipped: Shipped, reason: &str, parts: &[&str]) {
     scenario.replace(shipped).await;
     let asking = scenario.keep_asking().await;
@@ -73,10 +74,10 @@ async fn is_refused(scenario: &Scenario, shipped: Shipped, reason: &str, parts: 
     asking.expect_no_failure().await;
 }
 
-/// What is wrong with a file on a node only the agent can see: it ends with the reason, which comes into the status with the wave that
-/// is rolled back.
+/// Only the agent can detect a bad file on a node. It exits with the reason, which appears in the
+/// status when the wave is rolled back.
 async fn agents_that_cannot_start_are_rolled_back_with_their_reasons(scenario: &Scenario, kubeconfig: &str) {
-    // kube-proxy reads it, and the agent cannot.
+    // kube-proxy can read it, the agent cannot.
     scenario.write_to_nodes(KUBECONFIG, kubeconfig, 0o600);
     let asking = scenario.keep_asking().await;
     scenario.apply(r#"{"maxUnavailable": "100%", "progressDeadlineSeconds": 30}"#).await;
@@ -86,7 +87,7 @@ async fn agents_that_cannot_start_are_rolled_back_with_their_reasons(scenario: &
         &message,
         &["node work-", "container proxy-agent", "Permission denied", "does not run as root"],
     );
-    // Each node has its own reason; which is told of first is open.
+    // Each node records its own reason; the order is not defined.
     for node in ELSEWHERE {
         expect_parts(&scenario.failure_of(node).await, &["Permission denied"]);
     }
@@ -102,7 +103,7 @@ fn expect_parts(message: &str, parts: &[&str]) {
     }
 }
 
-/// A kubeconfig as a node may have it, with the credentials of the pod that reads it.
+/// A kubeconfig as found on a node, with the ServiceAccount token of the pod that reads it.
 fn kubeconfig_with_token(scenario: &Scenario) -> String {
     const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
     serde_json::json!({

@@ -1,4 +1,4 @@
-//! Which address the application sees, with and without the object.
+//! The source IP that the application sees, with and without the object.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use isp_lab::{Answer, Place, Protocol};
 
 use super::harness::{EDGE, ELSEWHERE, EXTERNAL, NODE_PORT, Scenario, UNROUTED, pod_on};
 
-/// The client outside.
+/// The external client.
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 10));
-/// kube-proxy takes a second or two to follow, on the ingress node too; on a busy machine more.
+/// kube-proxy takes a second or two to apply changes, and longer on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Asks until the answer is as it must be.
+/// Sends requests until the response is as expected.
 async fn expect(
     scenario: &Scenario,
     place: &Place,
@@ -32,7 +32,7 @@ async fn expect(
     }
 }
 
-/// Without the object: the client's address is lost, and non-ingress nodes take the external addresses for themselves.
+/// Without the object: the source IP is lost, and non-ingress nodes intercept the external IPs.
 pub(crate) async fn are_lost(scenario: &Scenario) {
     let edge = scenario.node_address(EDGE).to_string();
     for target in [(EXTERNAL, 80), (edge.as_str(), NODE_PORT)] {
@@ -47,8 +47,8 @@ pub(crate) async fn are_lost(scenario: &Scenario) {
     }
 }
 
-/// With the object: whoever asks the external address, from wherever, comes through the ingress node, and the application
-/// sees him.
+/// With the object: all traffic to the external IP, from anywhere, goes through the ingress node,
+/// and the application sees the source IP.
 pub(crate) async fn arrive(scenario: &Scenario) {
     let began = Instant::now();
     let edge = scenario.node_address(EDGE).to_string();
@@ -58,7 +58,8 @@ pub(crate) async fn arrive(scenario: &Scenario) {
     }
     println!("the client's address arrives after {:.1} s more", began.elapsed().as_secs_f64());
     join_all(ELSEWHERE.iter().flat_map(|node| {
-        // Pods leave the cluster with their node's address, and the way to the router leads out of it.
+        // Pods leave the cluster with their node's IP, and the path to the router leads out of the
+        // cluster.
         let own = scenario.node_address(node);
         [Place::Node((*node).to_owned()), pod_on(node)].map(|place| arrives(scenario, place, own))
     }))

@@ -1,4 +1,4 @@
-//! What decides on new pods, as the operator brings it.
+//! The admission objects that the operator creates.
 
 use isp_lab::Lab;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::harness::{OBJECT, Scenario, eventually};
 
-/// What there is of it, by kind and name.
+/// The existing admission objects, by kind and name.
 pub(crate) async fn names(lab: &Lab) -> Vec<String> {
     let all = ListParams::default();
     let ours = |name: &String| name.contains("sourcepreserve");
@@ -30,7 +30,7 @@ pub(crate) async fn names(lab: &Lab) -> Vec<String> {
     names
 }
 
-/// An entry of each kind: both come; one is taken out: what it asked for goes.
+/// With an entry of each kind, both objects are created. Removing an entry removes its object.
 pub(crate) async fn follows_the_entries(scenario: &Scenario) {
     let lab = &scenario.lab;
     let entry =

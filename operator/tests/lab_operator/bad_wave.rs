@@ -1,4 +1,4 @@
-//! An agent that does not start: the wave is rolled back or paused, and no Service is touched.
+//! An agent that does not start: the wave is rolled back or paused, and no Service is changed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,25 +16,25 @@ use super::harness::{AGENT_IMAGE, ELSEWHERE, OBJECT, Scenario, eventually, sampl
 use super::snapshot::Snapshot;
 use super::{operator, traffic};
 
-/// The shortest that can be asked for.
+/// The minimum that the API allows.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// What it may take on a busy machine to notice, write and read.
+/// Tolerance for a busy machine.
 const SLACK: Duration = Duration::from_secs(25);
-/// Where waves begin.
+/// The first node of each wave.
 const FIRST: &str = ELSEWHERE[0];
 
-/// Where an agent serves kube-proxy.
+/// The port on which an agent serves kube-proxy.
 const AGENT_PORT: &str = "10260";
 
-/// An image that cannot be had, from a registry that refuses connections, and an agent whose port is taken on its node; and what is said
-/// of each. Only the images of the second are there, so only with it a node goes over.
+/// An image in a registry that refuses connections, and an agent whose port is in use; with the
+/// expected reasons. Only the second image can be pulled, so only there a node is handed over.
 const CASES: [(&str, &str, &[&str]); 2] = [
     ("RollBack", "127.0.0.1:1/agent:1", &["ErrImagePull", "ImagePullBackOff"]),
     ("Pause", AGENT_IMAGE, &["CrashLoopBackOff", "ended with", "is not ready"]),
 ];
 
 pub(crate) async fn is_rolled_back_or_paused(scenario: &Scenario, kubeconfig: &Path, before: &Snapshot) {
-    // Nothing moves before its operator is there.
+    // Nothing happens before an operator runs.
     scenario.lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
     let arguments = ["serve", "--address=127.0.0.1", "--http", AGENT_PORT, "--tcp=0", "--udp=0"];
     let place = Place::Node(FIRST.to_owned());
@@ -66,7 +66,7 @@ pub(crate) async fn is_rolled_back_or_paused(scenario: &Scenario, kubeconfig: &P
     drop(taken);
 }
 
-/// Waits until the object says that a wave has failed for one of these reasons; in which words.
+/// Waits until the object reports a failed wave for one of these reasons, and returns the message.
 async fn wave_that_fails(scenario: &Scenario, reasons: &[&str]) -> String {
     let mut found = None;
     eventually("the wave fails", async || {

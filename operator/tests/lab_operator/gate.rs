@@ -1,5 +1,5 @@
-//! The way from an operator to the API server, on which every write is counted and the operator can be killed right after
-//! the API server has carried one out.
+//! A proxy between the operator and the API server. It counts every write and can kill the operator
+//! right after the API server has executed one.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,27 +19,27 @@ use nix::unistd::Pid;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// How long an operator that has been answered lives on.
+/// How long an operator lives after it has received a response.
 const LAST_MOMENT: Duration = Duration::from_millis(15);
 
-/// When the operator is killed.
+/// When to kill the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kills {
     Never,
-    /// After each write, in turns without and with an answer; the first one so.
+    /// After each write, alternating without and with a response, starting with this.
     Always(Hears),
-    /// After the write of that number.
+    /// After the write with this number.
     After(usize, Hears),
 }
 
-/// Whether the operator hears what became of its last write.
+/// Whether the operator receives the response to its last write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hears {
     Nothing,
     TheAnswer,
 }
 
-/// The gate. Writes pass it one at a time.
+/// The proxy. Writes pass it one at a time.
 #[derive(Clone)]
 pub(crate) struct Gate {
     upstream: Client,
@@ -49,7 +49,7 @@ pub(crate) struct Gate {
 
 struct Turn {
     kills: Kills,
-    /// How many operators have been killed. What comes from one of them is refused.
+    /// The number of killed operators. Requests of a killed one are rejected.
     life: usize,
     operator: Option<Pid>,
     writes: Vec<String>,
@@ -57,7 +57,7 @@ struct Turn {
 }
 
 impl Gate {
-    /// Opens it on the loopback. Whoever comes has the rights of `upstream`.
+    /// Listens on the loopback. All requests are sent with the credentials of `upstream`.
     pub(crate) async fn open(upstream: Client) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -71,19 +71,19 @@ impl Gate {
         format!("http://{}", self.address)
     }
 
-    /// Begins counting anew.
+    /// Resets the counters.
     pub(crate) async fn begin(&self, kills: Kills) {
         let mut turn = self.turn.lock().await;
         (turn.kills, turn.killed) = (kills, 0);
         turn.writes.clear();
     }
 
-    /// Says who uses it from now on.
+    /// Sets the operator that uses the proxy from now on.
     pub(crate) async fn admit(&self, operator: Option<Pid>) {
         self.turn.lock().await.operator = operator;
     }
 
-    /// The writes so far, in words, and after how many of them the operator was killed.
+    /// The writes so far, and after how many of them the operator was killed.
     pub(crate) async fn count(&self) -> (Vec<String>, usize) {
         let turn = self.turn.lock().await;
         (turn.writes.clone(), turn.killed)
@@ -99,7 +99,7 @@ impl Gate {
                     let gate = gate.clone();
                     async move { Ok::<_, Infallible>(gate.pass(life, request).await) }
                 });
-                // Connections end with the operator at their other end.
+                // Connections end with their operator.
                 let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
             });
         }
@@ -107,7 +107,7 @@ impl Gate {
 
     async fn pass(&self, life: usize, request: Request<Incoming>) -> Response<Body> {
         if is_counted(&request) {
-            // It is carried out and counted even if the one who asked for it is gone meanwhile.
+            // It is executed and counted even if the operator dies meanwhile.
             let written = tokio::spawn(self.clone().pass_write(life, request));
             return written.await.unwrap();
         }
@@ -116,7 +116,7 @@ impl Gate {
 
     async fn pass_write(self, life: usize, request: Request<Incoming>) -> Response<Body> {
         let mut turn = self.turn.clone().lock_owned().await;
-        // A connection that the last operator had just made when it was killed may have been taken after its end.
+        // The connection may belong to the previous operator, accepted only after its end.
         if turn.life != life || turn.operator.is_none() {
             return closed();
         }
@@ -124,7 +124,7 @@ impl Gate {
         let (head, body) = self.forward(request).await.unwrap().into_parts();
         let body = body.collect_bytes().await.unwrap();
         if !head.status.is_success() {
-            // Nothing was written: what it was decided on has changed.
+            // Nothing was written: a conflict.
             return Response::from_parts(head, Body::from(body));
         }
         turn.writes.push(described);
@@ -150,7 +150,7 @@ impl Gate {
 
     async fn forward(&self, request: Request<Incoming>) -> Result<Response<Body>, kube::Error> {
         let (mut head, body) = request.into_parts();
-        // The client behind the gate has its own idea of these.
+        // The upstream client sets these itself.
         for header in [http::header::HOST, http::header::AUTHORIZATION, http::header::CONTENT_LENGTH] {
             head.headers.remove(header);
         }
@@ -170,14 +170,14 @@ fn end(turn: &mut Turn) {
     kill(turn.operator.take().unwrap(), Signal::SIGKILL).unwrap();
 }
 
-/// A change of anything but the Lease, and no Event: what the operator's way consists of.
+/// Whether this is a write to anything other than the Lease and Events.
 fn is_counted(request: &Request<Incoming>) -> bool {
     let path = request.uri().path();
     let aside = path.contains("/leases") || path.contains("/events");
     !aside && [Method::PATCH, Method::POST, Method::PUT, Method::DELETE].contains(request.method())
 }
 
-/// For an operator that is dead, or will be before it reads this.
+/// The response for an operator that is dead, or will be before it reads this.
 fn closed() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -1,4 +1,4 @@
-//! A cluster of three nodes with an application behind an external address, and the operator on it.
+//! A cluster of three nodes with an application behind an external IP, and the operator.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -13,21 +13,22 @@ use serde_json::json;
 
 pub(crate) const EDGE: &str = "edge-1";
 pub(crate) const ELSEWHERE: [&str; 2] = ["work-1", "work-2"];
-/// The address that the router sends to the ingress node.
+/// The external IP that the router sends to the ingress node.
 pub(crate) const EXTERNAL: &str = "192.0.2.50";
-/// An address of the Service that the router sends to nobody: whoever gets through was answered by his own node.
+/// An external IP of the Service that the router does not route: a response came from the client's
+/// own node.
 pub(crate) const UNROUTED: &str = "192.0.2.51";
 pub(crate) const NODE_PORT: u16 = 30080;
-/// The operator's namespace, and its name there.
+/// The operator's namespace and name.
 pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 pub(crate) const OPERATOR: &str = "sourcepreserve-operator";
 const DEPLOYMENT: &str = "deployment/sourcepreserve-operator";
-/// The object of the sample.
+/// The object in the sample.
 pub(crate) const OBJECT: &str = "web";
 
 pub(crate) const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
 
-/// What is meant to take seconds may take this long on a busy machine.
+/// Generous timeout for things that should take seconds, for busy machines.
 const DEADLINE: Duration = Duration::from_mins(2);
 const OFTEN: Duration = Duration::from_millis(100);
 
@@ -42,7 +43,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
 pub(crate) struct Scenario {
     pub(crate) lab: Lab,
     pub(crate) cluster_ip: String,
-    /// The application's own.
+    /// The IP of the application's pod.
     pub(crate) pod_ip: String,
     directory: tempfile::TempDir,
 }
@@ -62,7 +63,7 @@ impl Scenario {
         Self::up_in(name, ProxyMode::default()).await
     }
 
-    /// The same, with kube-proxy in that mode.
+    /// Like [`Self::up`], with kube-proxy in this mode.
     pub(crate) async fn up_in(name: &str, mode: ProxyMode) -> Self {
         let nodes = [EDGE, ELSEWHERE[0], ELSEWHERE[1]];
         let lab = Lab::builder().name(name).nodes(nodes).proxy_mode(mode).up().await.unwrap();
@@ -76,7 +77,7 @@ impl Scenario {
         let cluster_ip = services.get("frontend").await.unwrap().spec.unwrap().cluster_ip.unwrap();
         let pods: Api<Pod> = Api::namespaced(lab.client(), "web");
         let pod_ip = pods.get("frontend").await.unwrap().status.unwrap().pod_ip.unwrap();
-        // From outside, straight to the application's pod: no Service is in the way.
+        // A route from outside directly to the application's pod, without a Service.
         let edge = lab.topology().node(EDGE).unwrap().address().to_string();
         let route = lab.exec(&Place::Router, &["ip", "route", "add", &pod_ip, "via", &edge]).await.unwrap();
         assert!(route.success, "{}", route.stderr);
@@ -91,7 +92,8 @@ impl Scenario {
         self.lab.kubectl(status).await.unwrap();
     }
 
-    /// Installs everything but the operator's program, which is then a process of the test.
+    /// Installs everything except the operator's Deployment pods; the test runs the operator as a
+    /// process.
     pub(crate) async fn install_without_operator(&self) {
         self.apply_manifests().await;
         self.end_operator().await;
@@ -102,7 +104,7 @@ impl Scenario {
         self.lab.kubectl(["apply", "--server-side", "-k", &overlay]).await.unwrap();
     }
 
-    /// Ends the operator and waits until it is gone.
+    /// Stops the operator and waits until it is gone.
     pub(crate) async fn end_operator(&self) {
         self.lab.kubectl(["-n", SYSTEM, "scale", DEPLOYMENT, "--replicas=0"]).await.unwrap();
         let operator = format!("--selector=app.kubernetes.io/name={OPERATOR}");
@@ -119,37 +121,37 @@ impl Scenario {
         object.and_then(|object| object.status).and_then(|status| status.phase)
     }
 
-    /// The address of a node.
+    /// The IP of a node.
     pub(crate) fn node_address(&self, node: &str) -> IpAddr {
         self.lab.topology().node(node).unwrap().address().into()
     }
 
-    /// A file of this scenario's own.
+    /// A file in this scenario's directory.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 }
 
-/// A path of the repository.
+/// A path in the repository.
 pub(crate) fn path(of: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     root.join(of).to_str().unwrap().to_owned()
 }
 
-/// The object that the tests are about.
+/// The object under test.
 pub(crate) fn sample() -> String {
     path("manifests/samples/minimal.yaml")
 }
 
-/// A pod on a non-ingress node, to ask from.
+/// A client pod on a non-ingress node.
 pub(crate) fn pod_on(node: &str) -> Place {
     Place::Pod("default".to_owned(), format!("asks-from-{node}"))
 }
 
-/// The application on the ingress node, its Service, and pods elsewhere that ask it.
+/// The application on the ingress node, its Service, and client pods on the non-ingress nodes.
 async fn run_application(lab: &Lab) {
     lab.kubectl(["create", "namespace", "web"]).await.unwrap();
-    // As an ingress has: without a share of its own the application would starve first on a busy machine.
+    // Like an ingress: without a CPU request the application would starve first on a busy machine.
     let share = json!({
         "apiVersion": "v1",
         "kind": "LimitRange",

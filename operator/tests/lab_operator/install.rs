@@ -1,4 +1,5 @@
-//! Installing, upgrading and uninstalling, by the commands of docs/install.md as they stand, with images as they are released.
+//! Installing, upgrading and uninstalling with the exact commands of docs/install.md, and with
+//! release images.
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,7 +19,7 @@ use super::{addresses, wait_until_ready};
 
 /// The version that the chart and the overlay install.
 const FIRST: &str = env!("CARGO_PKG_VERSION");
-/// Another one: the same programs under another tag.
+/// Another version: the same programs under another tag.
 const SECOND: &str = "999.0.0";
 const PROGRAMS: [&str; 3] = ["operator", "webhook", "proxy-agent"];
 
@@ -38,17 +39,17 @@ async fn a_release_is_upgraded_without_a_failed_request_and_leaves_nothing_behin
     println!("{} objects before", everything.count());
 
     run(&by_helm).await;
-    // From here on only restricted pods are admitted, those of the upgrade.
+    // From here on only restricted pods are admitted, including those of the upgrade.
     run(&label).await;
     lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
     wait_until_ready(&scenario).await;
     expect_version(&scenario, FIRST).await;
     addresses::arrive(&scenario).await;
-    // The comparison in the end sees what comes.
+    // Shows that the comparison at the end would notice leftovers.
     let now = Inventory::take(lab).await;
     assert!(now.count() > everything.count() + 30, "{} objects now", now.count());
 
-    // What another version's chart would say by itself.
+    // Set explicitly here; the chart of another version has it as its default.
     upgrade_under_traffic(&scenario, run(&upgrade.with(&format!("--set image.tag={SECOND}")))).await;
 
     run(&delete_objects).await;
@@ -57,7 +58,7 @@ async fn a_release_is_upgraded_without_a_failed_request_and_leaves_nothing_behin
     run(&not_by_helm).await;
     everything.expect_again(lab).await;
 
-    // The same, installed and uninstalled the other way.
+    // The same with kustomize.
     run(&by_kustomize).await;
     lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
     wait_until_ready(&scenario).await;
@@ -95,7 +96,8 @@ async fn load_images(scenario: &Scenario) {
     }
 }
 
-/// Every pod of the project's runs this version, and no other pod of it is left; the agents' DaemonSet has been followed everywhere.
+/// Every pod of the project runs this version, and the rollout of the agents' DaemonSet is
+/// complete.
 async fn expect_version(scenario: &Scenario, version: &str) {
     let pods: Api<Pod> = Api::all(scenario.lab.client());
     let sets: Api<DaemonSet> = Api::namespaced(scenario.lab.client(), "kube-system");
@@ -103,7 +105,7 @@ async fn expect_version(scenario: &Scenario, version: &str) {
     eventually(&format!("all pods are of {version}"), async || {
         let images: Vec<String> =
             pods.list(&ListParams::default()).await.unwrap().iter().flat_map(own_images).collect();
-        // One revision, and nothing that pulls images.
+        // One revision, and no DaemonSet that pulls images.
         let own = ListParams::default().labels("sourcepreserve.io/agent-pool=default");
         let sets = sets.list(&own).await.unwrap();
         let [set] = sets.items.as_slice() else { return false };
@@ -116,7 +118,7 @@ async fn expect_version(scenario: &Scenario, version: &str) {
     .await;
 }
 
-/// The images of a pod that are the project's.
+/// The project's images in a pod.
 fn own_images(pod: &Pod) -> Vec<String> {
     let spec = pod.spec.iter();
     let containers =

@@ -1,4 +1,4 @@
-//! Everything that a cluster has, by kind and name, so that what was left behind is found whatever it is.
+//! All objects of a cluster by kind and name, to find any leftovers.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::harness::eventually;
 
-/// What comes and goes by itself: Events end with time, and of what the cluster's own DaemonSet was like before each of its changes
-/// its controller keeps a record.
+/// Kinds that change by themselves: Events expire, and the DaemonSet controller keeps a revision of
+/// each change of a template.
 const PASSING: [&str; 2] = ["events", "controllerrevisions"];
 
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Inventory {
         Self(all["items"].as_array().unwrap().iter().map(name).collect())
     }
 
-    /// The cluster has again what it had, and nothing else.
+    /// Asserts that the cluster has the same objects again.
     pub(crate) async fn expect_again(&self, lab: &Lab) {
         eventually("the cluster has what it had", async || {
             let now = Self::take(lab).await;
@@ -43,7 +43,8 @@ impl Inventory {
     }
 }
 
-/// Its kind, namespace and name. A pod of a DaemonSet has a new name each time, so it goes by its owner's and its node.
+/// Kind, namespace and name. A DaemonSet pod gets a new name each time, so its owner and node are
+/// used instead.
 fn name(object: &Value) -> String {
     let metadata = &object["metadata"];
     let owner = &metadata["ownerReferences"][0];

@@ -1,4 +1,5 @@
-//! The operator is killed after its writes. Each time a new one finds in the cluster how far the old one had come.
+//! The operator is killed after its writes. Each time a new one continues from the state in the
+//! cluster.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -16,12 +17,13 @@ use super::operator;
 use super::process::Process;
 use super::snapshot::Snapshot;
 
-/// How many kill points are tried one by one, on a way of their own each; more than there are means all.
+/// How many kill points to test one by one, each with its own apply and delete. A number above the
+/// total means all.
 const SINGLE_KILLS: &str = "ISP_SOAK_OPERATOR_KILLS";
-/// For a whole way on or off with all its kills.
+/// Timeout for a whole apply or delete with all its kills.
 const DEADLINE: Duration = Duration::from_mins(5);
 
-/// An operator that is started again whenever it was killed.
+/// An operator that is restarted whenever it was killed.
 struct Revived<'a> {
     scenario: &'a Scenario,
     gate: Gate,
@@ -48,7 +50,7 @@ impl<'a> Revived<'a> {
         self.gate.admit(self.process.pid()).await;
     }
 
-    /// Goes on, life after life, until something is so.
+    /// Restarts the operator as needed until the condition holds.
     async fn until(&mut self, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
         let began = Instant::now();
         while !is_so().await {
@@ -66,7 +68,7 @@ impl<'a> Revived<'a> {
         }
     }
 
-    /// The whole way on and off. How many writes it took, and how many kills there were.
+    /// Applies and deletes the object. Returns the number of writes and of kills.
     async fn on_and_off(&mut self, kills: Kills, before: &Snapshot) -> (usize, usize) {
         let (scenario, lab) = (self.scenario, &self.scenario.lab);
         self.gate.begin(kills).await;
@@ -97,7 +99,7 @@ async fn an_operator_that_is_killed_after_any_write_is_followed_by_one_that_goes
             println!("  {line}");
         }
         assert_eq!(killed, writes);
-        // Nine steps on and eleven off; how often something is said about them differs.
+        // Nine steps to apply and eleven to delete; the number of status updates varies.
         assert!(killed >= 20, "{killed} is not the whole way");
     }
 
@@ -108,7 +110,8 @@ async fn an_operator_that_is_killed_after_any_write_is_followed_by_one_that_goes
     }
 }
 
-/// A way on and off for each write, after which the operator is killed, with and without an answer. How many there were.
+/// Applies and deletes the object once per kill point, with and without a response. Returns the
+/// number of kill points.
 async fn kill_once_on_each_way(operator: &mut Revived<'_>, most: usize, before: &Snapshot) -> usize {
     let mut points = 0;
     for number in 1..=most {

@@ -1,5 +1,5 @@
-//! The operator on a real cluster of three nodes: what clients notice of it, what it leaves behind, what it does when it is
-//! killed or an agent does not start, and whether its rights are the right ones.
+//! The operator on a real cluster of three nodes: effects on clients, leftovers, recovery from
+//! kills and from agents that do not start, and minimal permissions.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -27,7 +27,8 @@ use rights::Rights;
 use snapshot::Snapshot;
 use traffic::Traffic;
 
-/// The whole life of an installation. Its parts are in one test because the last one judges what all of them have used.
+/// The whole life of an installation. It is one test because the last part checks the permissions
+/// that all parts have used.
 #[tokio::test]
 async fn what_a_cluster_goes_through_with_the_operator() {
     let began = Instant::now();
@@ -46,7 +47,7 @@ async fn what_a_cluster_goes_through_with_the_operator() {
     let kubeconfig = operator::kubeconfig(&scenario).await;
     bad_wave::is_rolled_back_or_paused(&scenario, &kubeconfig, &before).await;
 
-    // A good image mends it.
+    // A working image fixes it.
     let began = Instant::now();
     let mut operator = operator::run(&scenario, &kubeconfig, AGENT_IMAGE, "mended.log");
     wait_until_ready(&scenario).await;
@@ -78,12 +79,12 @@ async fn on_and_off_without_a_failed_request(scenario: &Scenario) {
     let began = Instant::now();
     scenario.lab.kubectl(["delete", "-f", &sample(), "--timeout=120s"]).await.unwrap();
     println!("gone after {:.1} s", began.elapsed().as_secs_f64());
-    // Also while the last kube-proxy comes back.
+    // Covers the restart of the last kube-proxy.
     tokio::time::sleep(Duration::from_secs(5)).await;
     traffic.expect_no_failure().await;
 }
 
-/// Twice, so that the same is said twice: a second time it is counted on the first Event.
+/// Twice, so that the second notice increases the count of the first Event.
 async fn an_endpoint_comes_and_goes(scenario: &Scenario) {
     for _ in 0..2 {
         for (label, phase) in [("app=away", Phase::Degraded), ("app=frontend", Phase::Ready)] {

@@ -1,4 +1,4 @@
-//! The operator as a process of the test, with the rights of its own account and no others.
+//! The operator as a process of the test, with the permissions of its own ServiceAccount only.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::harness::{OPERATOR, SYSTEM, Scenario};
 use super::process::Process;
 
-/// How its process gets to the API server: itself, with the account's token.
+/// A kubeconfig with the ServiceAccount's token.
 pub(crate) async fn kubeconfig(scenario: &Scenario) -> PathBuf {
     let create = ["-n", SYSTEM, "create", "token", OPERATOR, "--duration=8h"];
     let token = scenario.lab.kubectl(create).await.unwrap().stdout;
@@ -23,7 +23,7 @@ pub(crate) async fn kubeconfig(scenario: &Scenario) -> PathBuf {
     path
 }
 
-/// A client with the same rights.
+/// A client with the same permissions.
 pub(crate) async fn client(scenario: &Scenario) -> Client {
     let config = Kubeconfig::read_from(kubeconfig(scenario).await).unwrap();
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
@@ -33,7 +33,8 @@ pub(crate) async fn client(scenario: &Scenario) -> Client {
 fn command(kubeconfig: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_operator"));
     command.env("KUBECONFIG", kubeconfig).env("POD_NAMESPACE", SYSTEM);
-    // The same one each time: who comes after one that was killed need not wait for its Lease to end.
+    // Always the same identity, so that a new process need not wait for the Lease of a killed one
+    // to expire.
     command.env("POD_NAME", "process").arg("--log-format=text");
     command
 }
@@ -45,7 +46,7 @@ pub(crate) fn run(scenario: &Scenario, kubeconfig: &Path, agent_image: &str, log
     Process::start(command, &scenario.file(log))
 }
 
-/// Runs `operator cleanup` to its end, which must be a good one; what it printed.
+/// Runs `operator cleanup`, which must succeed, and returns its output.
 pub(crate) async fn clean_up(scenario: &Scenario, kubeconfig: &Path) -> String {
     let mut command = command(kubeconfig);
     command.args(["cleanup", "--timeout=2m"]);

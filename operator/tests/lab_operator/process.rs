@@ -1,4 +1,4 @@
-//! Programs that tests start, and end when they like.
+//! Processes that tests start and stop.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// A program whose output goes to files. It does not outlive its handle.
+/// A process with its output in files. It is killed when the handle is dropped.
 pub(crate) struct Process {
     child: Child,
-    /// What it prints, and beside it what it complains about.
+    /// The file of its stdout; the stderr file is next to it.
     output: PathBuf,
-    /// Whether the child has entered a place of the lab and waits there for the program that it started.
+    /// Whether the child is a wrapper that entered a place of the lab and waits for the actual
+    /// program.
     in_place: bool,
 }
 
@@ -39,7 +40,7 @@ impl Process {
         fs::read_to_string(errors(&self.output)).unwrap()
     }
 
-    /// The program itself.
+    /// The PID of the program itself.
     pub(crate) fn pid(&self) -> Option<Pid> {
         let id = self.child.id();
         if !self.in_place {
@@ -51,17 +52,17 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid() {
-            // It may just have ended.
+            // It may have just exited.
             let _ = kill(pid, signal);
         }
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if it has exited.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// Waits for its end, which must come soon.
+    /// Waits for its exit, which must come soon.
     pub(crate) async fn end(&mut self) -> ExitStatus {
         let started = Instant::now();
         loop {

@@ -1,5 +1,5 @@
-//! What the project's programs may do, compared with what they did: the roles that are bound to their accounts against the
-//! API server's audit log.
+//! Compares the permissions of the project's programs with their use: the roles bound to each
+//! ServiceAccount against the API server's audit log.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,16 +11,16 @@ use k8s_openapi::api::rbac::v1::{
 use kube::Api;
 use kube::api::ListParams;
 
-/// One thing that an account may do.
+/// A single permission of an account.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Grant {
     user: String,
     verb: String,
     group: String,
     resource: String,
-    /// Everywhere, unless one is named.
+    /// All namespaces if None.
     namespace: Option<String>,
-    /// Any, unless one is named.
+    /// All names if None.
     name: Option<String>,
 }
 
@@ -33,8 +33,9 @@ impl fmt::Display for Grant {
 }
 
 impl Grant {
-    /// Whether it allows to give somebody a role or a right, for which there is no request of its own: the operator binds the agents' roles, and
-    /// can put into their role only rights that it has.
+    /// Whether the permission was needed to grant something, for which no request of its own
+    /// appears in the audit log: the operator binds the agents' roles, and can put only its own
+    /// permissions into their role.
     fn is_given_by(&self, given: &Given) -> bool {
         let Self { verb, group, resource, name, .. } = self;
         match name {
@@ -45,7 +46,8 @@ impl Grant {
 
     /// Whether a request needed it.
     fn is_used_by(&self, request: &Request) -> bool {
-        // A server-side apply that creates is a patch by its verb, and needs both.
+        // A server-side apply that creates the object has the verb patch but needs both
+        // permissions.
         let created = request.verb == "patch" && request.code == 201;
         request.code < 400
             && request.user == self.user
@@ -57,7 +59,7 @@ impl Grant {
     }
 }
 
-/// What the first account gives to the others.
+/// What the first account grants to the others.
 #[derive(Default)]
 struct Given {
     /// The roles that it binds.
@@ -66,7 +68,7 @@ struct Given {
     rights: BTreeSet<(String, String, String)>,
 }
 
-/// The rights of some accounts at one time.
+/// The permissions of some accounts at one point in time.
 pub(crate) struct Rights {
     accounts: Vec<String>,
     grants: BTreeSet<Grant>,
@@ -74,7 +76,8 @@ pub(crate) struct Rights {
 }
 
 impl Rights {
-    /// Those of now. The first account may give rights to the others: the operator does so to the agents, whose rights are gone with the last agent.
+    /// The current permissions. The first account may grant permissions to the others: the operator
+    /// does so for the agents, whose permissions are removed with the last agent.
     pub(crate) async fn take(lab: &Lab, accounts: &[String]) -> Self {
         let grants = grants(lab, accounts).await;
         let bindings: Api<ClusterRoleBinding> = Api::all(lab.client());
@@ -92,7 +95,7 @@ impl Rights {
         Self { accounts: accounts.to_vec(), grants, given }
     }
 
-    /// Everything that was granted was used, and nothing was denied.
+    /// Asserts that every permission was used and no request was denied.
     pub(crate) fn expect_enough_and_not_more(&self, lab: &Lab) {
         let Self { accounts, grants, given } = self;
         let requests = lab.audit().unwrap();
@@ -112,7 +115,7 @@ impl Rights {
     }
 }
 
-/// The name of an account, as the API server has it.
+/// The username of a ServiceAccount.
 pub(crate) fn user(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
@@ -121,7 +124,7 @@ fn lines(grants: &[&Grant]) -> String {
     grants.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// What is bound to the accounts, but for upstream's own role of kube-proxies.
+/// The permissions of the accounts, without upstream's own role for kube-proxy.
 async fn grants(lab: &Lab, accounts: &[String]) -> BTreeSet<Grant> {
     let all = ListParams::default();
     let mut grants = BTreeSet::new();
@@ -140,7 +143,7 @@ async fn grants(lab: &Lab, accounts: &[String]) -> BTreeSet<Grant> {
     grants
 }
 
-/// Those of our accounts that are among the subjects.
+/// The accounts among the subjects.
 fn users(subjects: Option<Vec<Subject>>, accounts: &[String]) -> impl Iterator<Item = String> {
     let subjects = subjects.unwrap_or_default().into_iter();
     let users = subjects.filter(|subject| subject.kind == "ServiceAccount");
@@ -165,7 +168,7 @@ async fn add(lab: &Lab, role: &RoleRef, user: &str, namespace: Option<&str>, gra
     }
 }
 
-/// A rule in single grants.
+/// Expands a rule into single permissions.
 fn expand(rule: &PolicyRule, user: &str, namespace: Option<&str>) -> Vec<Grant> {
     assert!(rule.non_resource_urls.is_none(), "{rule:?}");
     let list = |values: &Option<Vec<String>>| values.clone().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Everything that the operator touches, as the API server has it, so that before and after can be compared.
+//! All objects that the operator changes, for comparison before and after.
 //!
-//! Left out is what changes by itself or must change: resource versions, generations, the times in `managedFields` and the
-//! order that follows from them, what kubelets and controllers say in the status of nodes and DaemonSets, and the
-//! DaemonSet controller's own count of template changes.
+//! It omits fields that change by themselves or must change: resource versions, generations, the
+//! times in `managedFields` and the order that depends on them, the status of nodes and DaemonSets,
+//! and the DaemonSet controller's count of template changes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ const TEMPLATE_CHANGES: &str = "deprecated.daemonset.template.generation";
 pub(crate) struct Snapshot(BTreeMap<String, Value>);
 
 impl Snapshot {
-    /// What there is, once it stays as it is.
+    /// Takes a snapshot once the cluster has stopped changing.
     pub(crate) async fn take(lab: &Lab) -> Self {
         let mut before = Self::now(lab).await;
         eventually("the cluster stays as it is", async || {
@@ -56,7 +56,7 @@ impl Snapshot {
         Self(objects)
     }
 
-    /// Everything is as it was, and nothing of ours is left.
+    /// Asserts that everything is restored and nothing of ours is left.
     pub(crate) async fn expect_again(&self, lab: &Lab) {
         let mut difference = String::new();
         let started = std::time::Instant::now();
@@ -69,14 +69,14 @@ impl Snapshot {
             for (path, object) in &self.0 {
                 describe(path, object, now.0.get(path).unwrap_or(&Value::Null), &mut difference);
             }
-            // Controllers may have a last word.
+            // Controllers may still make a last change.
             assert!(started.elapsed() < Duration::from_secs(10), "not as before:\n{difference}");
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         nothing_is_left(lab).await;
     }
 
-    /// Whether the Service is as it was.
+    /// Whether the Service is unchanged.
     pub(crate) async fn has_the_same_service(&self, lab: &Lab) -> bool {
         let path = "/api/v1/namespaces/web/services/frontend";
         self.0[path] == Self::now(lab).await.0[path]
@@ -132,7 +132,7 @@ fn normalise(path: &str, object: &mut Value) {
     }
 }
 
-/// Where two values differ, a line each.
+/// The differences between two values, one line each.
 fn describe(place: &str, before: &Value, after: &Value, lines: &mut String) {
     match (before, after) {
         _ if before == after => {}

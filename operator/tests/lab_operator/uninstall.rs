@@ -1,4 +1,5 @@
-//! Uninstalling while an object is alive: agents go on, for longer than a watch lasts, and one that is lost comes back.
+//! Uninstalling while an object exists: agents keep running for longer than a watch lasts, and a
+//! lost agent is replaced.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,8 @@ use super::harness::{ELSEWHERE, SYSTEM, Scenario, eventually, path, pod_on, samp
 use super::snapshot::Snapshot;
 use super::{addresses, wait_until_ready};
 
-/// Longer than the agents' own watches last. Each one begins anew by then, with the account's rights.
+/// Longer than the agents' watches last, so that each one has been restarted with the
+/// ServiceAccount's permissions.
 const LONGER_THAN_A_WATCH: Duration = Duration::from_secs(75);
 
 #[tokio::test]
@@ -34,7 +36,7 @@ async fn agents_outlive_an_uninstallation_while_an_object_is_alive() {
     assert_eq!(accounts.get("proxy-agent").await.unwrap().metadata.uid, uid);
     addresses::arrive(&scenario).await;
 
-    // The agent of the first node is lost, that of the second has run all the time.
+    // The agent of the first node is lost; the one of the second node has run all the time.
     let lost = agent_on(&scenario, ELSEWHERE[0]).await.unwrap();
     let name = lost.metadata.name.as_deref().unwrap();
     lab.kubectl(["-n", "kube-system", "delete", "pod", name, "--wait=false"]).await.unwrap();
@@ -46,7 +48,7 @@ async fn agents_outlive_an_uninstallation_while_an_object_is_alive() {
     expect_news(&scenario).await;
     addresses::arrive(&scenario).await;
 
-    // The next operator finds everything as it was, and puts it back when it is asked to.
+    // The next operator finds everything unchanged, and reverts it on request.
     let began = Instant::now();
     scenario.install().await;
     wait_until_ready(&scenario).await;
@@ -60,7 +62,7 @@ async fn agents_outlive_an_uninstallation_while_an_object_is_alive() {
     addresses::are_lost(&scenario).await;
 }
 
-/// A Service that is new reaches the kube-proxy behind each agent.
+/// A new Service reaches the kube-proxy behind each agent.
 async fn expect_news(scenario: &Scenario) {
     let services: Api<Service> = Api::namespaced(scenario.lab.client(), "web");
     let like = services.get("frontend").await.unwrap().spec.unwrap();

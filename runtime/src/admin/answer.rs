@@ -1,4 +1,4 @@
-//! What the admin server says to a request. Knows nothing of connections.
+//! The responses of the admin server, independent of connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::{health::Health, readiness::Readiness};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What prometheus-client writes; Prometheus parses by this header.
+/// The format that prometheus-client writes; Prometheus selects its parser by this header.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 pub(super) type Reply = Response<Full<Bytes>>;
 
-/// What there is to say.
+/// The data behind the pages.
 #[derive(Debug)]
 pub(super) struct Pages {
     pub(super) registry: Arc<Registry>,
-    /// None where only the metrics are served.
+    /// None if only the metrics are served.
     pub(super) program: Option<(Readiness, Health)>,
 }
 

@@ -1,4 +1,4 @@
-//! What peers that hold on to connections can do, with limits small enough to wait for.
+//! Peers that hold connections open, with limits short enough for tests.
 
 use std::net::Ipv4Addr;
 
@@ -33,10 +33,10 @@ async fn say(address: SocketAddr, words: &str) -> TcpStream {
     stream
 }
 
-/// Waits for the server to hang up.
+/// Waits for the server to close the connection.
 async fn hear(mut stream: TcpStream) -> String {
     let mut heard = Vec::new();
-    // A reset is as good an end as any.
+    // A reset counts as closed.
     timeout(LONG / 2, stream.read_to_end(&mut heard)).await.expect("the connection stays open").ok();
     String::from_utf8(heard).unwrap()
 }
@@ -64,7 +64,7 @@ async fn callers_that_hold_every_connection_make_room_for_the_next() {
 async fn an_idle_connection_does_not_hold_up_the_end() {
     let served = serve(limits(2, LONG, SHORT)).await;
     let idle = say(served.address, "").await;
-    // Once this one is answered, the one before it has been accepted.
+    // Once this request is answered, the previous connection has been accepted.
     hear(say(served.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await).await;
     served.shutdown.request();
     timeout(LONG / 2, served.task).await.expect("it goes on").unwrap();

@@ -1,9 +1,10 @@
-//! The way in for callers of whom nothing is known yet. They can neither fill the places, nor take the program's time, nor keep another
-//! caller waiting for long:
+//! Admission of connections before anything is known about the caller. Callers cannot exhaust the
+//! places, monopolize the CPU, or make other callers wait for long:
 //!
-//! - Callers come in at a bounded rate, in the order of the kernel's queue, so that handshakes leave time for other work.
-//! - When every place is taken, the caller that came first has to go. A caller that means it is through by then: each has at least
-//!   the time in which the places fill up at the full rate.
+//! - Connections are accepted at a bounded rate, in the order of the kernel's queue, so that
+//!   handshakes leave time for other work.
+//! - When all places are taken, the oldest connection is evicted. A well-behaved caller has
+//!   finished by then: each has at least the time in which the places fill up at the full rate.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,19 +19,19 @@ use tracing::debug;
 
 use super::PAUSE;
 
-/// How many callers, and how fast.
+/// Limits on the number and the rate of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct DoorLimits {
-    /// Callers that are inside at once.
+    /// Maximum number of concurrent connections.
     pub places: usize,
-    /// Callers that come in within a second, after a first few.
+    /// Connections accepted per second, after an initial burst.
     pub per_second: u32,
 }
 
-/// Callers that may come in at once after a quiet time.
+/// Burst size after a quiet period.
 const AT_ONCE: u32 = 16;
 
-/// A listener whose callers come in one by one.
+/// A listener that accepts connections at a bounded rate.
 #[derive(Debug)]
 pub struct Door {
     listener: TcpListener,
@@ -40,7 +41,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// Callers of this listener.
+    /// Accepts connections of this listener.
     pub fn new(listener: TcpListener, limits: DoorLimits) -> Self {
         Self {
             listener,
@@ -50,12 +51,12 @@ impl Door {
         }
     }
 
-    /// Where it is.
+    /// The address of the listener.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// The next caller, and its place. Dropping the future loses no caller.
+    /// Accepts the next connection and gives it a place. Cancel-safe: no connection is lost.
     pub async fn next(&mut self) -> (TcpStream, Place) {
         loop {
             sleep_until(self.pace.next()).await;
@@ -65,7 +66,7 @@ impl Door {
                     return (stream, Inside::enter(&self.inside, self.places));
                 }
                 Err(error) => {
-                    // For lack of files or memory, which only waiting can mend.
+                    // Out of file descriptors or memory, which only time can fix.
                     debug!(%error, "a connection could not be accepted");
                     sleep(PAUSE).await;
                 }
@@ -74,15 +75,15 @@ impl Door {
     }
 }
 
-/// Those that are inside, by the order in which they came.
+/// The connections that hold a place, oldest first.
 #[derive(Debug, Default)]
 struct Inside(Mutex<Callers>);
 
 #[derive(Debug, Default)]
 struct Callers {
-    /// How many have come so far.
+    /// The number of connections so far.
     number: u64,
-    /// Each is told to go by dropping its sender.
+    /// Dropping a sender evicts its connection.
     present: VecDeque<(u64, oneshot::Sender<()>)>,
 }
 
@@ -105,13 +106,13 @@ impl Inside {
         }
     }
 
-    /// Whole between any two statements.
+    /// The data is consistent between any two statements, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, Callers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place inside; dropping it frees it.
+/// A place of a connection; dropping it frees the place.
 #[derive(Debug)]
 pub struct Place {
     number: u64,
@@ -120,7 +121,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The work of a caller; none when it has to go before it is done.
+    /// Runs `work`. Returns None if the connection is evicted first.
     pub async fn keep<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -136,11 +137,11 @@ impl Drop for Place {
     }
 }
 
-/// When the next caller may come in: evenly at the rate, and a few at once after a quiet time.
+/// Rate limiter: an even rate, with a burst after a quiet period.
 #[derive(Debug)]
 struct Pace {
     each: Duration,
-    /// When the callers so far will have used up their time.
+    /// When the budget used so far has been earned back.
     used_until: Instant,
 }
 
@@ -150,7 +151,7 @@ impl Pace {
     }
 
     fn next(&self) -> Instant {
-        // There is always a moment before another, except at the very start of a clock.
+        // The subtraction fails only near the start of the clock.
         self.used_until.checked_sub(self.each * AT_ONCE).unwrap_or(self.used_until)
     }
 

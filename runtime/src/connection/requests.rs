@@ -1,8 +1,9 @@
-//! The requests of a connection of HTTP/2, gone on with by the connection's own task.
+//! The requests of one HTTP/2 connection, driven by the connection's own task.
 //!
-//! With a task for each, everything that callers have sent would be read before the first is answered, and be held meanwhile: under load
-//! that is the whole body of a request for every connection. So one connection's requests are answered before the next connection is
-//! read. The programs have one thread, so that nothing is lost by it.
+//! With one task per request, the runtime would read everything that callers have sent before
+//! answering the first request. Under load, that holds one whole request body in memory per
+//! connection. This way a connection's requests are answered before the next connection is read.
+//! The programs are single-threaded, so there is no loss of parallelism.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,14 +16,14 @@ use hyper::rt::Executor;
 
 type Request = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Those that are under way, and those that the connection has just begun.
+/// The requests in flight, and those that the connection has just started.
 #[derive(Default)]
 pub(super) struct Requests {
     under_way: FuturesUnordered<Request>,
     begun: Begun,
 }
 
-/// Takes a request from the connection.
+/// Executor through which the connection submits requests.
 #[derive(Clone, Default)]
 pub(super) struct Begun(Arc<Mutex<Vec<Request>>>);
 
@@ -36,12 +37,13 @@ where
 }
 
 impl Requests {
-    /// Where the connection puts them. It does so only while it is polled, after which [`Self::poll`] has to follow.
+    /// The executor for the connection. The connection submits requests only while it is polled;
+    /// [`Self::poll`] must follow.
     pub(super) fn begin(&self) -> Begun {
         self.begun.clone()
     }
 
-    /// Goes on with all of them. It never ends: there may always be another.
+    /// Drives all requests. Never completes, since another request may always follow.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Infallible> {
         self.under_way.extend(self.begun.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..));
         while let Poll::Ready(Some(())) = self.under_way.poll_next_unpin(context) {}
@@ -66,7 +68,7 @@ mod tests {
         let begin = |wait: oneshot::Receiver<()>| {
             let ended = ended.clone();
             requests.begin().execute(async move {
-                // The test keeps the other end, or says that it is time.
+                // Ends when the test sends or drops the other end.
                 let _ = wait.await;
                 ended.fetch_add(1, Ordering::Relaxed);
             });

@@ -1,4 +1,4 @@
-//! A listener for a wildcard address in whatever families the node has.
+//! Binds a wildcard address in the address families that the node supports.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use nix::errno::Errno;
 use tokio::net::TcpListener;
 
-/// Listens. `[::]` takes callers of both families; where the kernel was booted without IPv6, it means `0.0.0.0`.
+/// Binds a listener. `[::]` accepts IPv4 and IPv6; on a kernel without IPv6 it falls back to
+/// `0.0.0.0`.
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     or_ipv4(address, TcpListener::bind(address).await).await
 }
@@ -20,7 +21,7 @@ async fn or_ipv4(address: SocketAddr, bound: io::Result<TcpListener>) -> io::Res
     }
 }
 
-/// Whether there is no such family; any other trouble, such as a port that is taken, is not mended by another family.
+/// Whether the kernel lacks IPv6. Other errors, such as a port in use, would not go away with IPv4.
 fn lacks_ipv6(error: &io::Error) -> bool {
     [Errno::EAFNOSUPPORT, Errno::EADDRNOTAVAIL]
         .map(|errno| Some(errno as i32))

@@ -1,7 +1,8 @@
-//! The tasks that make up a program: they run until its end, and none holds it up.
+//! The tasks of a program: they run until the shutdown, and none can delay it beyond the grace
+//! period.
 //!
-//! A task that ends by itself takes the program with it. An agent whose watcher is gone while its health check
-//! still answers would be worse than one that is started again.
+//! A task that ends early shuts the program down. An agent without its watcher that still passes
+//! its health check would be worse than a restart.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -13,37 +14,37 @@ use tracing::{debug, error};
 
 use super::Shutdown;
 
-/// Why a program did not end as it should.
+/// Why a program did not end properly.
 #[derive(Debug, thiserror::Error)]
 pub enum TasksError {
-    /// A task returned although nobody had asked for the end.
+    /// A task returned before the shutdown was requested.
     #[error("task {task} ended before the program was told to end; the log says why")]
     EndedEarly {
-        /// Its name.
+        /// The name of the task.
         task: &'static str,
     },
     /// A task panicked.
     #[error("task {task} failed: {source}; this is a defect, please report it with the log")]
     Panicked {
-        /// Its name.
+        /// The name of the task.
         task: &'static str,
-        /// What it panicked with.
+        /// The panic.
         source: JoinError,
     },
-    /// Tasks that went on after the end was asked for, and were cut off.
+    /// Tasks were still running after the grace period and were aborted.
     #[error(
         "still running {grace:?} after the end was asked for, and cut off: {}; --log-level=debug shows what they do",
         .tasks.join(", ")
     )]
     StillRunning {
-        /// Their names, in order.
+        /// The names of the tasks, sorted.
         tasks: Vec<&'static str>,
-        /// How long they had.
+        /// The grace period.
         grace: Duration,
     },
 }
 
-/// A program's tasks, by name. Dropping it cuts them off.
+/// The tasks of a program, by name. Dropping it aborts them.
 #[derive(Debug)]
 pub struct Tasks {
     shutdown: Shutdown,
@@ -52,19 +53,19 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// No tasks yet; those to come end when `shutdown` is requested.
+    /// An empty set; its tasks end when `shutdown` is requested.
     pub fn new(shutdown: Shutdown) -> Self {
         Self { shutdown, running: JoinSet::new(), names: HashMap::new() }
     }
 
-    /// Starts a task, which is to run until the shutdown is requested, and then to return soon.
+    /// Starts a task. It must run until the shutdown is requested and then return soon.
     pub fn spawn(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let id = self.running.spawn(task).id();
         self.names.insert(id, name);
     }
 
-    /// Runs the program: waits for its end, which a task that ends early brings on, then lets the tasks finish for
-    /// up to `grace` and cuts off those that have not. The first thing that went wrong is returned, the others are
+    /// Waits for the shutdown, which a task that ends early requests as well. Then gives the tasks
+    /// up to `grace` to finish, and aborts the rest. Returns the first error; later ones are
     /// logged.
     pub async fn finish(mut self, grace: Duration) -> Result<(), TasksError> {
         let shutdown = self.shutdown.clone();
@@ -92,7 +93,7 @@ impl Tasks {
         first(outcome, Err(TasksError::StillRunning { tasks, grace }))
     }
 
-    /// Whether a task may have ended the way it did, at this time.
+    /// Whether the task was allowed to end this way at this time.
     fn judge(&mut self, ended: Result<(Id, ()), JoinError>) -> Result<(), TasksError> {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id);
         let task = self.names.remove(&id).unwrap_or("without a name");
@@ -105,7 +106,7 @@ impl Tasks {
     }
 }
 
-/// The earlier of two failures; a later one is only logged.
+/// The earlier of two errors; the later one is only logged.
 fn first(earlier: Result<(), TasksError>, later: Result<(), TasksError>) -> Result<(), TasksError> {
     if let (Err(_), Err(later)) = (&earlier, &later) {
         error!(error = %later, "shutdown: and another failure");

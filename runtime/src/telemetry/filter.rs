@@ -1,13 +1,14 @@
-//! Which events are logged, as the command line says it.
+//! Parses the log filter of the command line.
 //!
-//! tracing-subscriber has parsers of its own. They take a mistyped level for the name of a target and then log next
-//! to nothing, and the larger of them brings a regex engine. So the text is read here and only matched there.
+//! The parsers of tracing-subscriber take a mistyped level for a target and then log almost
+//! nothing, and the larger one pulls in a regex engine. So this module parses, and
+//! tracing-subscriber only matches.
 
 use std::str::FromStr;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-/// A part of the text that says nothing.
+/// A part of the filter that cannot be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{part:?} is neither LEVEL nor TARGET=LEVEL; levels are off, error, warn, info, debug and trace, as in info,hyper=debug"
@@ -16,7 +17,7 @@ pub struct FilterError {
     part: String,
 }
 
-/// A parsed filter: a level for each target named, and one for the rest.
+/// A parsed filter: a level per target, and one for all others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter(Targets);
 
@@ -51,11 +52,11 @@ fn parse(part: &str) -> Option<(Option<&str>, LevelFilter)> {
 }
 
 fn level(text: &str) -> Option<LevelFilter> {
-    // An empty text would be a level to tracing.
+    // tracing would accept an empty string as a level.
     if text.is_empty() { None } else { text.parse().ok() }
 }
 
-/// A module's path, or the name that an event was given instead.
+/// A module path, or a custom target.
 fn is_target(text: &str) -> bool {
     !text.is_empty()
         && text

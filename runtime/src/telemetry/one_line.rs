@@ -1,9 +1,9 @@
-//! Keeps an event on one line, whatever is in it: what a peer sent or another program printed must not be able to
-//! write log lines of its own, or to steer the terminal of whoever reads them.
+//! Keeps each event on one line. Data from peers or other programs must not be able to forge log
+//! lines or send terminal escape sequences.
 
 use std::io::{self, Write};
 
-/// Takes whole events, each ending in a newline, and escapes the control characters within.
+/// Expects whole events, each ending in a newline, and escapes control characters within them.
 pub(super) struct OneLine<W>(pub(super) W);
 
 impl<W: Write> Write for OneLine<W> {

@@ -1,4 +1,4 @@
-//! What ends up in the log, and what the command line takes.
+//! Log output and command-line options.
 
 use std::sync::{Arc, Mutex};
 

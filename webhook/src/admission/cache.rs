@@ -1,4 +1,4 @@
-//! What answers need to know: all IngressSourcePreserves, and the labels of all namespaces, each kept current by a watch.
+//! All IngressSourcePreserves and the labels of all namespaces, each kept current by a watch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
-/// What is known now.
+/// The cached state.
 #[derive(Debug, Default)]
 struct Known {
     objects: BTreeMap<String, IngressSourcePreserve>,
@@ -23,7 +23,7 @@ struct Known {
     namespaces: BTreeMap<String, Arc<Labels>>,
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(crate) struct Cache {
     own_namespace: String,
@@ -35,7 +35,7 @@ impl Cache {
         Self { own_namespace, known: watch::Sender::default() }
     }
 
-    /// What the objects ask of pods.
+    /// The sidecar rules of all objects.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         self.known.borrow().rules.clone()
     }
@@ -45,7 +45,7 @@ impl Cache {
         self.known.borrow().namespaces.get(namespace).cloned()
     }
 
-    /// The labels of a namespace that is not known yet, once it is.
+    /// Waits until the namespace is known and returns its labels.
     pub(crate) async fn labels_to_come(&self, namespace: &str) -> Option<Arc<Labels>> {
         let mut known = self.known.subscribe();
         let known = known.wait_for(|known| known.namespaces.contains_key(namespace)).await.ok()?;
@@ -63,7 +63,7 @@ impl Cache {
         known.namespaces.iter().map(|(name, labels)| (name.clone(), Labels::clone(labels))).collect()
     }
 
-    /// Watches, for ever. What is not known yet is waited for from now on.
+    /// Runs the watches; never returns. The program is not ready until both lists are complete.
     pub(crate) fn run(
         self: Arc<Self>,
         client: Client,
@@ -95,7 +95,7 @@ impl Cache {
     }
 }
 
-/// What of an object matters here: what it asks for.
+/// The object without metadata and status that are not needed here.
 fn slim(mut object: IngressSourcePreserve) -> IngressSourcePreserve {
     object.metadata.managed_fields = None;
     object.metadata.annotations = None;
@@ -107,7 +107,7 @@ fn labels(namespace: PartialObjectMeta<Namespace>) -> Arc<Labels> {
     Arc::new(namespace.metadata.labels.unwrap_or_default())
 }
 
-/// Collects the events of a watch and hands on what exists after each change.
+/// Folds the events of a watch and passes on all objects after each change.
 async fn follow<K: Resource, V>(
     events: impl Stream<Item = Event<K>>,
     pending: Pending,

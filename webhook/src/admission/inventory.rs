@@ -1,4 +1,5 @@
-//! What an object is compared with: the Services of the namespaces that it names, and the nodes. Names and labels alone.
+//! The cluster state that an object is checked against: the Services in the namespaces it names,
+//! and the nodes; only names and labels.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,14 +15,15 @@ use tokio::try_join;
 
 use super::rounds::{Limits, Unread};
 
-/// API servers wait two seconds for an answer. As many names as an object may have Services, by its schema.
+/// API servers wait two seconds for a response. `names` is the schema's limit on the Services of an
+/// object.
 pub(crate) const LIMITS: Limits =
     Limits { patience: Duration::from_millis(1500), names: 64, rest: Duration::from_millis(250) };
 
-/// How many namespaces are listed at the same time.
+/// How many namespaces are listed concurrently.
 const AT_ONCE: usize = 8;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     /// Namespace, name, labels.
@@ -30,13 +32,14 @@ pub(crate) struct Inventory {
     pub(crate) nodes: Vec<(String, Labels)>,
 }
 
-/// The namespaces that an object names. Others than API servers may have made it: a word that can be no namespace would be a path.
+/// The namespaces that an object names. Invalid names are dropped: the caller may not be an API
+/// server, and such a name could change the path of our request.
 pub(crate) fn namespaces(object: &IngressSourcePreserve) -> BTreeSet<String> {
     let named = object.spec.services.iter().map(|target| &target.namespace);
     named.filter(|name| is_label(name)).cloned().collect()
 }
 
-/// A label of DNS, as the schema wants it.
+/// Whether this is a DNS label, as the schema requires.
 fn is_label(name: &str) -> bool {
     let inner = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
     (1..=63).contains(&name.len())
@@ -45,7 +48,7 @@ fn is_label(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-/// What the API server has in memory is new enough.
+/// Data from the API server's watch cache is fresh enough.
 fn new_enough() -> ListParams {
     ListParams::default().match_any()
 }

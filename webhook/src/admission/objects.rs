@@ -1,4 +1,5 @@
-//! What is answered about an IngressSourcePreserve: what its schema cannot know, because it needs other objects. Pure.
+//! The decision about an IngressSourcePreserve: checks that need other objects, which a schema
+//! cannot express. Pure.
 
 use std::sync::Arc;
 
@@ -14,17 +15,18 @@ use kube::core::SelectorExt;
 use super::inventory::Inventory;
 use super::review::{Answer, BadReview, Operation, Request};
 
-/// What there is in the cluster.
+/// The cluster state.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    /// All objects, the reviewed one as it was.
+    /// All objects; the reviewed one in its old version.
     pub(crate) objects: Vec<IngressSourcePreserve>,
     pub(crate) inventory: Arc<Inventory>,
     /// Labels of namespaces, by name.
     pub(crate) namespaces: Vec<(String, Labels)>,
 }
 
-/// The object whose claims have to be compared with the cluster, if the request makes any. The rest is answered without a look at it.
+/// The object to check against the cluster, if the request changes its claims. Other requests are
+/// answered without reading the cluster.
 pub(crate) fn claimant(request: &Request<IngressSourcePreserve>) -> Option<&IngressSourcePreserve> {
     let Request { operation, sub_resource, object, old_object, .. } = request;
     let is_whole = sub_resource.as_ref().is_none_or(String::is_empty);
@@ -33,12 +35,12 @@ pub(crate) fn claimant(request: &Request<IngressSourcePreserve>) -> Option<&Ingr
     claims(object, old_object.as_ref()).then_some(object)
 }
 
-/// An object on its way out must reach its end, and a change of metadata is no claim.
+/// An object being deleted must not be blocked, and a change of metadata claims nothing.
 fn claims(object: &IngressSourcePreserve, old: Option<&IngressSourcePreserve>) -> bool {
     object.metadata.deletion_timestamp.is_none() && old.is_none_or(|old| old.spec != object.spec)
 }
 
-/// The answer, and a word for what it is.
+/// The response, and its outcome for the metrics.
 pub(crate) fn answer(
     request: Request<IngressSourcePreserve>,
     facts: &Facts,
@@ -50,7 +52,8 @@ pub(crate) fn answer(
     let (answer, word) = match operation {
         Operation::Connect => (Answer::allow(uid), "Allowed"),
         Operation::Delete => {
-            // Deletions of many objects come without the object in old API servers; then nothing is known to warn of.
+            // Old API servers send bulk deletions without the object; then there is nothing to warn
+            // about.
             let warnings = old_object.as_ref().map(on_deletion).unwrap_or_default();
             let word = if warnings.is_empty() { "Allowed" } else { "Warned" };
             (Answer::allow(uid).with_warnings(warnings), word)
@@ -85,7 +88,8 @@ fn on_change(
     (Answer::allow(uid).with_warnings(warnings), word)
 }
 
-/// The conflicts that this object has a part in, as the newer one or, if it grew into another's claim, as the older.
+/// The conflicts that involve this object: as the newer one, or as the older one if a change
+/// extended its claims.
 fn conflicts_of(object: &IngressSourcePreserve, facts: &Facts) -> Vec<Conflict> {
     let name = object.name_any();
     let others = facts.objects.iter().filter(|other| other.name_any() != name);
@@ -101,7 +105,7 @@ fn conflicts_of(object: &IngressSourcePreserve, facts: &Facts) -> Vec<Conflict> 
     all.into_iter().filter(|conflict| conflict.object == name || conflict.older == name).collect()
 }
 
-/// Selectors that are right and select nothing yet.
+/// Warnings about valid selectors that select nothing yet.
 fn selects_nothing(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String> {
     let mut warnings = Vec::new();
     let ingress = &object.spec.ingress_nodes.selector;
@@ -142,12 +146,13 @@ fn selects_nothing(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String>
     warnings
 }
 
-/// Whether a selector selects any. One that cannot be read is the schema's to refuse.
+/// Whether a selector matches any labels. Invalid selectors count as matching, since the schema
+/// rejects them.
 fn any_matches<'a>(selector: &LabelSelector, mut all: impl Iterator<Item = &'a Labels>) -> bool {
     matcher(selector).map_or(true, |matcher| all.any(|labels| matcher.matches(labels)))
 }
 
-/// What would go dark when the object goes.
+/// Warnings about Services that would become unreachable after the deletion.
 fn on_deletion(object: &IngressSourcePreserve) -> Vec<String> {
     let Some(status) = &object.status else { return Vec::new() };
     let retains = object.spec.deletion_policy == DeletionPolicy::Retain;

@@ -39,12 +39,12 @@ pub(crate) struct NewPod {
     pod: PodReview,
 }
 
-/// What a review asks for.
+/// How to handle a review.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    /// A decision about a new pod.
+    /// Decide about a new pod.
     Decide(NewPod),
-    /// Nothing: this response allows the request.
+    /// Nothing to decide: allow the request with this response.
     Allow(Answer),
 }
 

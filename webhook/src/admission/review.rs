@@ -1,4 +1,5 @@
-//! AdmissionReview v1, as far as it is looked at. Everything else of a review, which may be megabytes, is passed over as it is read.
+//! AdmissionReview v1, limited to the fields that are needed. The rest, possibly megabytes, is
+//! skipped while parsing.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +10,7 @@ use thiserror::Error;
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// Why something is no review that can be answered.
+/// Why a review cannot be answered.
 #[derive(Debug, Error)]
 pub(crate) enum BadReview {
     #[error("this is no AdmissionReview of {API_VERSION}: {0}")]
@@ -32,7 +33,7 @@ struct Review<T> {
     request: Option<Request<T>>,
 }
 
-/// What is asked.
+/// The request of a review.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Request<T> {
@@ -44,7 +45,7 @@ pub(crate) struct Request<T> {
     pub(crate) old_object: Option<T>,
 }
 
-/// What is about to be done to the object.
+/// The operation on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum Operation {
@@ -54,7 +55,7 @@ pub(crate) enum Operation {
     Connect,
 }
 
-/// Reads what is asked.
+/// Parses a review.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Request<T>, BadReview> {
     let Review { api_version, kind, request } = serde_json::from_slice::<Review<T>>(body)?;
     if api_version != API_VERSION || kind != KIND {
@@ -67,7 +68,7 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Request<T>, BadRe
     Ok(request)
 }
 
-/// What is answered, in a review of its own.
+/// The response, in an AdmissionReview of its own.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Answer {
@@ -100,18 +101,18 @@ struct Refusal {
 #[serde(rename_all = "camelCase")]
 struct Patch {
     patch_type: &'static str,
-    /// In base64.
+    /// Base64-encoded.
     patch: String,
 }
 
 impl Answer {
-    /// Yes.
+    /// Allows the request.
     pub(crate) fn allow(uid: String) -> Self {
         let response = Response { uid, allowed: true, status: None, patch: None, warnings: Vec::new() };
         Self { api_version: API_VERSION, kind: KIND, response }
     }
 
-    /// Yes, changed by a JSON patch.
+    /// Allows the request with a JSON patch.
     pub(crate) fn patch(uid: String, operations: &json_patch::Patch) -> Self {
         let mut answer = Self::allow(uid);
         let patch = STANDARD.encode(operations.to_string());
@@ -119,7 +120,7 @@ impl Answer {
         answer
     }
 
-    /// No.
+    /// Denies the request.
     pub(crate) fn deny(uid: String, message: String) -> Self {
         let mut answer = Self::allow(uid);
         answer.response.allowed = false;
@@ -127,7 +128,7 @@ impl Answer {
         answer
     }
 
-    /// With things that the author should hear.
+    /// Adds warnings for the user.
     pub(crate) fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
         self.response.warnings.extend(warnings);
         self

@@ -1,10 +1,12 @@
-//! Reads of the API server that reviews share. Anybody who reaches the port can send reviews, so no review reads for itself.
+//! Batched reads from the API server. Anyone who can reach the port can send reviews, so no review
+//! triggers reads of its own.
 //!
-//! One reader serves all reviews, in rounds. A round reads once for every review that waits for it, and the next one begins after a rest
-//! that grows with the number of names that were read and with the time that it took. So the API server has the requests of one round at a time, a few times a second,
-//! however many callers there are; and each review is compared with something that was read after it came, never with a memory.
+//! One reader serves all reviews, in rounds. A round reads once for all waiting reviews. The pause
+//! before the next round grows with the number of names and with the duration of the read. So the
+//! API server sees the requests of one round at a time, a few times a second, however many callers
+//! there are. Each review is checked against data read after it arrived, never against a cache.
 //!
-//! Nothing here knows what is read.
+//! This module does not depend on what is read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,18 +20,18 @@ use tokio::time::{Instant, sleep, timeout};
 /// How many reviews may wait for the next round.
 const QUEUE: usize = 64;
 
-/// What reads may cost.
+/// Limits of the reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// How long a review waits for its answer, and a round for the API server.
+    /// How long a review waits for its result, and a round for the API server.
     pub(crate) patience: Duration,
-    /// How many names a round reads; a review that does not fit waits for the next one.
+    /// Maximum number of names per round. A review that does not fit waits for the next one.
     pub(crate) names: usize,
-    /// The least time between the end of a round and the next.
+    /// Minimum pause between two rounds.
     pub(crate) rest: Duration,
 }
 
-/// Why a review knows nothing of the cluster.
+/// Why a review got no data.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum Unread {
     #[error("{QUEUE} reviews wait to be compared with the cluster already")]
@@ -49,13 +51,13 @@ struct Waiting<T> {
     answer: Answer<T>,
 }
 
-/// Where reviews ask.
+/// The side of the reviews.
 pub(crate) struct Rounds<T> {
     queue: mpsc::Sender<Waiting<T>>,
     limits: Limits,
 }
 
-/// The other end: whoever runs it reads.
+/// The side that reads; it has to be run.
 pub(crate) struct Reader<T> {
     queue: mpsc::Receiver<Waiting<T>>,
     limits: Limits,
@@ -67,7 +69,7 @@ pub(crate) fn rounds<T>(limits: Limits) -> (Rounds<T>, Reader<T>) {
 }
 
 impl<T> Rounds<T> {
-    /// What there is under these names, read after this was called.
+    /// The data for these names, read after this call.
     pub(crate) async fn read(&self, names: BTreeSet<String>) -> Result<Arc<T>, Unread> {
         let Limits { patience, names: most, .. } = self.limits;
         if names.len() > most {
@@ -86,7 +88,7 @@ impl<T> Rounds<T> {
 }
 
 impl<T> Reader<T> {
-    /// Reads for those who ask; ends when nobody can any more.
+    /// Reads for waiting reviews; returns when all senders are dropped.
     pub(crate) async fn run<F>(mut self, read: impl Fn(BTreeSet<String>) -> F)
     where
         F: Future<Output = Result<T, Unread>>,
@@ -111,14 +113,15 @@ impl<T> Reader<T> {
                 Err(_) => Err(Unread::Late(patience)),
             };
             for answer in round {
-                // A review that has given up meanwhile is not interested.
+                // The review may have timed out meanwhile.
                 let _ = answer.send(result.clone());
             }
             sleep(pause(rest, count, began.elapsed())).await;
         }
     }
 
-    /// The first and those behind it, as many as one round has room for; the one that did not fit begins the next.
+    /// Collects waiting reviews, starting with `first`, up to the limit of names. The first one
+    /// that does not fit goes to `next`.
     fn gather(
         &mut self,
         first: Waiting<T>,
@@ -142,10 +145,10 @@ impl<T> Reader<T> {
     }
 }
 
-/// How many names are read for the price of the shortest rest.
+/// How many names the minimum pause covers.
 const NAMES_IN_A_REST: u32 = 16;
 
-/// A round of many names is followed by a longer rest, and an API server that is slow is asked less often.
+/// The pause after a round: longer after many names, and longer if the API server is slow.
 fn pause(rest: Duration, names: usize, took: Duration) -> Duration {
     let names = u32::try_from(names).unwrap_or(u32::MAX);
     (rest / NAMES_IN_A_REST).saturating_mul(names).max(took * 3).clamp(rest, rest * 8)

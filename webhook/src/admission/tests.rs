@@ -56,7 +56,7 @@ fn patch(answer: &Value) -> json_patch::Patch {
     serde_json::from_slice(&patch).unwrap()
 }
 
-/// The pod after the patch, as an API server applies it.
+/// The pod after the patch, as an API server would apply it.
 fn patched(mut pod: Value, answer: &Value) -> Value {
     json_patch::patch(&mut pod, &patch(answer)).unwrap();
     pod
@@ -170,7 +170,7 @@ fn judge(
     (serde_json::to_value(answer).unwrap()["response"].take(), outcome)
 }
 
-/// An object that is as it should be.
+/// An object without problems.
 fn fine() -> IngressSourcePreserve {
     let mut fine = object(
         "newer",

@@ -1,8 +1,9 @@
-//! What a bundle should be, given what it is. Pure.
+//! Computes the next bundle from the current one. Pure.
 //!
-//! Replicas see a new authority at different times. If each wrote just what it knows, they would overwrite each other until the last one
-//! has seen it, and take away what another needs. So what is missing is added at once, and what is too much goes only after it has been
-//! too much for `overlap`: a replica that still needs it has put it back by then, or has seen that nobody does.
+//! Replicas see a new CA at different times. If each wrote only the CAs it knows, they would
+//! overwrite each other and remove CAs that others need. So a missing CA is added at once, and a
+//! surplus CA is removed only after it has been surplus for `overlap`. A replica that still needs
+//! it has added it back by then.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::certs::Trust;
 #[derive(Debug)]
 pub(super) struct Surplus {
     overlap: Duration,
-    /// Since when each has been too much.
+    /// The surplus certificates, and since when each has been surplus.
     since: Vec<(CertificateDer<'static>, Timestamp)>,
 }
 
@@ -23,7 +24,7 @@ impl Surplus {
         Self { overlap, since: Vec::new() }
     }
 
-    /// The bundle that is to be written, if it is another than the one that is there.
+    /// The bundle to write, if it differs from the present one.
     pub(super) fn bundle(&mut self, now: Timestamp, needed: &Trust, present: &Trust) -> Option<Trust> {
         if needed.is_empty() {
             return None;
@@ -41,7 +42,7 @@ impl Surplus {
         (bundle != *present).then_some(bundle)
     }
 
-    /// How long until something goes.
+    /// How long until a surplus certificate is removed.
     pub(super) fn due(&self, now: Timestamp) -> Option<Duration> {
         let first = self.since.iter().map(|(_, since)| *since + self.overlap).min()?;
         Some(Duration::try_from(first.duration_since(now)).unwrap_or_default())
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn replicas_that_know_different_things_settle_without_a_fight() {
-        // One has seen that B comes, the other has not.
+        // One replica has seen B, the other has not.
         let (mut ahead, mut behind) = (surplus(), surplus());
         let mut present = trust(b"a");
         let mut writes = 0;

@@ -1,4 +1,4 @@
-//! An authority: a certificate that may sign others, and the key with which it does.
+//! A CA: its certificate and its key.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::lifespan::Lifespan;
 
-/// A key in PEM. It is never printed.
+/// A key in PEM. Its Debug output is redacted.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Key(pub(crate) String);
 
@@ -27,7 +27,7 @@ pub(crate) struct Authority {
     pub(crate) lifespan: Lifespan,
 }
 
-/// Why something in a Secret is no authority.
+/// Why a CA cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum Unusable {
     #[error("there is a certificate without its key, or a key without its certificate")]
@@ -65,7 +65,7 @@ impl Authority {
         Ok(Self { key: Key(key.to_owned()), lifespan, certificate })
     }
 
-    /// Whether it is of use now.
+    /// Whether the CA is valid now.
     pub(crate) fn check(&self, now: Timestamp) -> Result<(), Unusable> {
         let Lifespan { begins, ends } = self.lifespan;
         match () {

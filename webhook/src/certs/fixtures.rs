@@ -1,11 +1,11 @@
-//! What tests of certificates begin with: times, and certificates that are told apart by a letter.
+//! Fixtures for certificate tests: times, and certificates named by a letter.
 
 use k8s_openapi::jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 
 use super::Trust;
 
-/// A time of the tests' own, which begins at zero.
+/// A point in time, in seconds since the start of the test.
 pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }

@@ -1,5 +1,5 @@
-//! Certificates from cert-manager, or from anybody who keeps a Secret of type `kubernetes.io/tls` with the authority in `ca.crt`. It is
-//! only read.
+//! Certificates issued by cert-manager, or by anything else that maintains a `kubernetes.io/tls`
+//! Secret with the CA in `ca.crt`. The Secret is only read.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::named_object::{Known, NamedObject};
 
 const AUTHORITY: &str = "ca.crt";
 
-/// Why a Secret has no certificate to serve with.
+/// Why the Secret cannot be used.
 #[derive(Debug, Error)]
 enum Unusable {
     #[error("there is none of this name; has cert-manager made it from its Certificate?")]
@@ -51,7 +51,7 @@ enum Unusable {
 pub(crate) struct IssuedKeeper {
     name: String,
     secret: NamedObject<Secret>,
-    /// The name that API servers call.
+    /// The DNS name that API servers use.
     server: String,
     certificate: ServedCertificate,
     complaint: String,
@@ -68,7 +68,7 @@ impl IssuedKeeper {
         Self { secret, name: name.to_owned(), server, certificate, complaint: String::new() }
     }
 
-    /// Never ends.
+    /// Never returns.
     pub(crate) async fn run(mut self) {
         loop {
             let wake = self.look().min(self.certificate.look(Timestamp::now()));
@@ -79,7 +79,7 @@ impl IssuedKeeper {
         }
     }
 
-    /// Serves what is in the Secret, if it may. When to look again.
+    /// Serves the certificate in the Secret once that is allowed. Returns when to look again.
     fn look(&mut self) -> Timestamp {
         let now = Timestamp::now();
         let secret = match self.secret.known() {
@@ -109,11 +109,11 @@ impl IssuedKeeper {
             self.certificate.authority_ends(lifespan.ends);
         }
         self.certificate.serve(leaf);
-        // What was served until now need not be trusted any more.
+        // Look again at once, to drop the CA of the previous certificate.
         now
     }
 
-    /// Says what is wrong, once.
+    /// Logs a complaint once.
     fn complain(&mut self, complaint: String) {
         if complaint != self.complaint && !complaint.is_empty() {
             error!(secret = self.name, complaint, "the Secret of the certificate cannot be used");

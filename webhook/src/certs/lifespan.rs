@@ -1,10 +1,10 @@
-//! When a certificate holds.
+//! The validity period of a certificate.
 
 use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// How far clocks may differ: a certificate begins this long before it is made.
+/// Tolerated clock skew. Certificates are backdated by this much.
 pub(crate) const SKEW: Duration = Duration::from_hours(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct Lifespan {
 }
 
 impl Lifespan {
-    /// Of a certificate that is made now. Certificates know whole seconds only.
+    /// The validity of a certificate created now, rounded down to seconds like certificates are.
     pub(crate) fn starting(now: Timestamp, lifetime: Duration) -> Self {
         let now = seconds(now.as_second());
         Self { begins: now - SKEW, ends: now + lifetime }
@@ -28,7 +28,7 @@ impl Lifespan {
         self.begins <= now && now < self.ends
     }
 
-    /// When two thirds of it are over, counted from when it was made: the time to make another.
+    /// When two thirds of the lifetime are over, counted from creation; the time to renew.
     pub(crate) fn two_thirds(self) -> Timestamp {
         let lifetime =
             self.ends.duration_since(self.begins) - SignedDuration::try_from(SKEW).unwrap_or_default();
@@ -36,7 +36,7 @@ impl Lifespan {
     }
 }
 
-/// The year 9999 stands for no end, and is a bit too far for what counts here.
+/// Saturating: the year 9999, which means no expiry, is beyond the maximum of `Timestamp`.
 fn seconds(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
@@ -58,11 +58,11 @@ mod tests {
 
     #[test]
     fn the_strangest_certificates_have_a_lifespan() {
-        // 99991231235959Z, the end of what has none.
+        // 99991231235959Z means no expiry.
         assert_eq!(Lifespan::from_seconds(0, 253_402_300_799).ends, Timestamp::MAX);
-        // Shorter than the hour that it would begin early.
+        // Shorter than the backdating.
         assert_eq!(Lifespan::from_seconds(0, 60).two_thirds(), seconds(60));
-        // Over before it begins.
+        // Ends before it begins.
         assert!(!Lifespan::from_seconds(60, 0).holds(seconds(30)));
     }
 }

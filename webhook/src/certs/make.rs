@@ -1,4 +1,4 @@
-//! New keys, and certificates for them.
+//! Creates keys and certificates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::lifespan::Lifespan;
 use super::served::Leaf;
 use super::trust::Trust;
 
-/// Why there is no new certificate.
+/// Why a certificate could not be created.
 #[derive(Debug, Error)]
 pub(super) enum MakeError {
     #[error("cannot make a certificate: {0}")]
@@ -28,11 +28,11 @@ pub(super) enum MakeError {
     Tls(#[from] rustls::Error),
 }
 
-/// An authority that signs certificates of servers, and no other authorities.
+/// A CA that may sign server certificates but no intermediate CAs.
 pub(super) fn authority(now: Timestamp, lifetime: Duration) -> Result<Authority, MakeError> {
     let lifespan = Lifespan::starting(now, lifetime);
     let key = KeyPair::generate()?;
-    // A name of its own for each, so that nobody takes one for another.
+    // A unique subject name, so that CAs cannot be confused.
     let identifier = CertificateParams::default().key_identifier(&key);
     let number = identifier.first_chunk().copied().map(u32::from_be_bytes).unwrap_or_default();
     let name = format!("sourcepreserve-webhook-ca-{number:08x}");
@@ -43,7 +43,7 @@ pub(super) fn authority(now: Timestamp, lifetime: Duration) -> Result<Authority,
     Ok(Authority { certificate, key: Key(key.serialize_pem()), lifespan })
 }
 
-/// A certificate to serve with under these names. Its key is nowhere but here.
+/// A serving certificate for these names. Its key exists only in memory.
 pub(super) fn leaf(
     now: Timestamp,
     lifetime: Duration,

@@ -1,8 +1,10 @@
-//! Certificates without anybody's help: the authorities are in a Secret that the replicas share, and each replica signs its own
-//! certificate. The first replica to write wins; the others take what they find.
+//! Self-managed certificates: the replicas share their CAs in a Secret, and each replica signs its
+//! own certificate. The first replica to write wins; the others use its CAs.
 //!
-//! The Secret comes with the installation, empty, and is never made here: a right to create Secrets beside other accounts is a right to
-//! their tokens (`docs/adr/0013-the-webhooks-account-leads-nowhere.md`). While it is missing, a replica goes on with the certificate that it has.
+//! The installation provides the Secret, empty. The webhook never creates it: permission to create
+//! Secrets in a namespace gives access to the token of every ServiceAccount in it
+//! (`docs/adr/0013-the-webhooks-account-leads-nowhere.md`). While the Secret is missing, a replica
+//! keeps its current certificate.
 
 use std::time::Duration;
 
@@ -21,10 +23,10 @@ use super::trust::Trust;
 use super::{make, wait_until};
 use crate::named_object::{Known, NamedObject};
 
-/// How long a request may take.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two writes, whatever comes of them: replicas whose clocks are days apart would otherwise replace each other's authority
-/// without a pause.
+/// Minimum time between two writes. Otherwise replicas with clocks days apart would keep replacing
+/// each other's CA in a tight loop.
 const REST: Duration = Duration::from_secs(1);
 
 pub(crate) struct OwnKeeper {
@@ -33,21 +35,21 @@ pub(crate) struct OwnKeeper {
     name: String,
     secret: NamedObject<Secret>,
     lifetimes: Lifetimes,
-    /// The names that the webhook is called by.
+    /// The DNS names of the webhook.
     names: Vec<String>,
     certificate: ServedCertificate,
-    /// No write before.
+    /// No write before this time.
     rests_until: Timestamp,
     /// Whether the last write failed.
     failing: bool,
-    /// What was complained about last.
+    /// The last complaint that was logged.
     complaint: String,
 }
 
-/// What came of a write.
+/// The result of a write.
 enum Written {
     Done,
-    /// Another replica was faster.
+    /// Another replica wrote first.
     Lost,
 }
 
@@ -74,7 +76,7 @@ impl OwnKeeper {
         }
     }
 
-    /// Never ends.
+    /// Never returns.
     pub(crate) async fn run(mut self) {
         loop {
             let wake = self.look().await.min(self.certificate.look(Timestamp::now()));
@@ -85,14 +87,16 @@ impl OwnKeeper {
         }
     }
 
-    /// Serves by what is in the Secret, and takes the step that is due. When to look again.
+    /// Serves a certificate based on the Secret, and takes the rotation step that is due. Returns
+    /// when to look again.
     async fn look(&mut self) -> Timestamp {
         let now = Timestamp::now();
         let secret = match self.secret.known() {
             Known::Unread => return Timestamp::MAX,
             Known::Absent => {
                 self.complain(self.missing());
-                // The authority of the certificate in use stays trusted; there is none that could sign another.
+                // The CA of the current certificate stays trusted. No CA is left to sign another
+                // one.
                 self.certificate.trust(now, &Trust::default());
                 return Timestamp::MAX;
             }
@@ -139,7 +143,7 @@ impl OwnKeeper {
         }
     }
 
-    /// Signs a certificate if it is time to. When it will be.
+    /// Signs a new certificate if one is due. Returns when the next one is due.
     fn serve(&mut self, now: Timestamp, authorities: &Authorities) -> Timestamp {
         self.certificate.trust(now, &authorities.trust());
         let Some(current) = authorities.current.as_ref().filter(|current| current.check(now).is_ok()) else {
@@ -148,7 +152,7 @@ impl OwnKeeper {
         self.certificate.authority_ends(current.lifespan.ends);
         let signers = Trust::from_iter([current.certificate.clone()]);
         let due = match self.certificate.leaf() {
-            // One that ends with its authority cannot be renewed by it.
+            // The CA cannot renew a certificate that already expires together with it.
             Some(leaf) if leaf.signers == signers && leaf.lifespan.ends >= current.lifespan.ends => {
                 Timestamp::MAX
             }
@@ -189,7 +193,7 @@ impl OwnKeeper {
                 self.secret.take_answer(Some(secret));
                 Ok(Written::Done)
             }
-            // Written, or deleted, since it was read.
+            // The Secret was changed or deleted since it was read.
             Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {
                 let secret = self.api.get_opt(&self.name).await?;
                 self.secret.take_answer(secret);
@@ -207,7 +211,7 @@ impl OwnKeeper {
         )
     }
 
-    /// Says what is wrong, once.
+    /// Logs a complaint once.
     fn complain(&mut self, complaint: String) {
         if complaint != self.complaint && !complaint.is_empty() {
             error!(secret = self.name, complaint, "the Secret of the authorities is not as it should be");
@@ -216,7 +220,8 @@ impl OwnKeeper {
     }
 }
 
-/// What is of no use and will be replaced; until API servers have the new bundle they do not verify the new certificate.
+/// The CAs in the Secret that are unusable and will be replaced. API servers reject the new
+/// certificate until they have the new bundle.
 fn complaint(found: &Found, now: Timestamp) -> String {
     let unreadable = found.unusable.iter().cloned();
     let current = found.authorities.current.as_ref().and_then(|current| current.check(now).err());

@@ -1,5 +1,5 @@
-//! The rotation of certificate authorities (CAs): which step is due, and when. Pure: the time and new
-//! CAs are arguments.
+//! The rotation of certificate authorities (CAs): which step is due, and when. Pure: the time and
+//! new CAs are arguments.
 //!
 //! | found | step |
 //! |---|---|
@@ -74,7 +74,7 @@ impl Lifetimes {
     }
 }
 
-/// The authorities of all replicas.
+/// The CAs that all replicas share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Authorities {
     /// Signs certificates now.
@@ -135,7 +135,7 @@ pub(crate) fn due(now: Timestamp, held: &Authorities, lifetimes: &Lifetimes) -> 
 }
 
 impl Authorities {
-    /// The authorities after a step that is taken now.
+    /// The CAs after a step taken now.
     pub(crate) fn after<E>(
         self,
         step: Step,

@@ -1,7 +1,8 @@
-//! The authorities as a Secret: three pairs of keys, and the times in annotations. What else is in the Secret is left alone.
+//! The Secret with the CAs: certificate and key of the current and the next CA, the previous CA's
+//! certificate, and times in annotations. Other data in the Secret is preserved.
 //!
-//! What cannot be read counts as not there, and is told: whoever follows the Secret replaces it. Only a Secret that looks like
-//! cert-manager's (or anybody's who keeps a certificate of type `kubernetes.io/tls` in it) is nobody else's to write.
+//! Entries that cannot be read count as absent and are reported, and the caller replaces them. A
+//! Secret with `tls.crt` or `tls.key`, such as cert-manager's, is foreign and never written.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +22,10 @@ const CURRENT: (&str, &str) = ("ca.crt", "ca.key");
 const NEXT: (&str, &str) = ("next.crt", "next.key");
 const PREVIOUS: &str = "previous.crt";
 
-/// What a Secret of type `kubernetes.io/tls` has.
+/// The keys of a Secret of type `kubernetes.io/tls`.
 pub(super) const TLS: (&str, &str) = ("tls.crt", "tls.key");
 
-/// Somebody else's Secret.
+/// The Secret belongs to someone else.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "it has {0}, as a Secret of cert-manager's does, and is left alone: choose another with --secret, or let cert-manager provide the \
@@ -32,11 +33,11 @@ pub(super) const TLS: (&str, &str) = ("tls.crt", "tls.key");
 )]
 pub(super) struct Foreign(&'static str);
 
-/// What was found.
+/// The content of the Secret.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) authorities: Authorities,
-    /// What is there and of no use, by its key.
+    /// Entries that cannot be used, by key.
     pub(super) unusable: Vec<(&'static str, Unusable)>,
 }
 
@@ -66,7 +67,7 @@ pub(super) fn read(secret: &Secret) -> Result<Found, Foreign> {
     Ok(found)
 }
 
-/// The Secret with these authorities in it.
+/// The Secret with these CAs stored in it.
 pub(super) fn write(mut secret: Secret, authorities: &Authorities) -> Secret {
     let data = secret.data.get_or_insert_default();
     for key in [CURRENT.0, CURRENT.1, NEXT.0, NEXT.1, PREVIOUS] {

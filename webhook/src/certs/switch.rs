@@ -1,7 +1,9 @@
-//! When this replica may change over to a certificate of another authority: after it has wanted that one to be trusted for `overlap`. Pure.
+//! When this replica may switch to a certificate of another CA: once it has requested trust in that
+//! CA for `overlap`. Pure.
 //!
-//! In a planned change that is so when the authority begins to sign. Where it was not announced the certificate that is served stays for as
-//! long, and with it, in the bundle, its authority. Without a certificate that still holds there is nothing to wait for.
+//! In a planned rotation this is already the case when the CA starts to sign. For an unannounced
+//! CA, the replica keeps serving the current certificate for that time and keeps its CA in the
+//! bundle. Without a valid certificate there is nothing to wait for.
 
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use super::trust::Trust;
 #[derive(Debug)]
 pub(super) struct Switch {
     overlap: Duration,
-    /// Since when this replica has wanted each to be trusted.
+    /// The CAs that this replica wants trusted, and since when.
     trusted: Vec<(CertificateDer<'static>, Timestamp)>,
     served: Option<Served>,
 }
@@ -29,7 +31,7 @@ impl Switch {
         Self { overlap, trusted: Vec::new(), served: None }
     }
 
-    /// These are to be trusted from now on, and whoever has signed what is served.
+    /// Sets the CAs to trust, in addition to those that signed the current certificate.
     pub(super) fn trust(&mut self, now: Timestamp, trust: &Trust) {
         let all = match &self.served {
             Some(served) => trust.with(&served.signers),
@@ -42,7 +44,7 @@ impl Switch {
         self.trusted.iter().map(|(each, _)| each.clone()).collect()
     }
 
-    /// From when on a certificate that one of these has signed may be served.
+    /// When a certificate signed by these CAs may first be served.
     pub(super) fn opens(&self, now: Timestamp, signers: &Trust) -> Timestamp {
         match &self.served {
             Some(served) if !served.signers.covers(signers) => {
@@ -53,7 +55,7 @@ impl Switch {
         }
     }
 
-    /// A certificate that one of these has signed is served now, and has this end.
+    /// Records the certificate now served: its CAs and its expiry.
     pub(super) fn serve(&mut self, signers: Trust, ends: Timestamp) {
         self.served = Some(Served { signers, ends });
     }
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
     use crate::certs::fixtures::{at, trust};
 
-    /// One that serves what A has signed, since 0 and until 1000.
+    /// A switch that serves a certificate of A, valid from 0 to 1000.
     fn switch() -> Switch {
         let mut switch = Switch::new(Duration::from_secs(100));
         switch.trust(at(0), &trust(b"a"));

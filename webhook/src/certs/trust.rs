@@ -1,15 +1,15 @@
-//! The certificates of the authorities that API servers are to trust: what a `caBundle` holds.
+//! The CA certificates that API servers should trust: the content of a `caBundle`.
 
 use pem::{EncodeConfig, LineEnding, Pem};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// Each once, in the order in which they were added.
+/// A set of certificates, in insertion order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust(Vec<CertificateDer<'static>>);
 
 impl Trust {
-    /// What can be read as certificates in PEM; the rest is of no use to anybody.
+    /// Reads PEM certificates. Anything else is ignored.
     pub(crate) fn read(text: &[u8]) -> Self {
         CertificateDer::pem_slice_iter(text).filter_map(Result::ok).collect()
     }
@@ -31,12 +31,12 @@ impl Trust {
         self.0.contains(certificate)
     }
 
-    /// Whether all of the others are in here.
+    /// Whether this contains all of the others.
     pub(crate) fn covers(&self, others: &Self) -> bool {
         others.iter().all(|each| self.contains(each))
     }
 
-    /// Both.
+    /// The union of both.
     pub(crate) fn with(&self, others: &Self) -> Self {
         self.iter().chain(others.iter()).cloned().collect()
     }
@@ -54,7 +54,7 @@ impl FromIterator<CertificateDer<'static>> for Trust {
     }
 }
 
-/// The order does not matter.
+/// Ignores the order.
 impl PartialEq for Trust {
     fn eq(&self, other: &Self) -> bool {
         self.covers(other) && other.covers(self)

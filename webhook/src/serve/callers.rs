@@ -1,5 +1,5 @@
-//! Callers by name: certificates that an authority has signed, and that are those of somebody in particular. The authority of a cluster
-//! signs certificates for kubelets and people, too.
+//! Restricts callers by the names in their certificate. A CA alone is not enough: the cluster's CA
+//! also signs certificates for kubelets and users.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tracing::debug;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
-/// Has another verify a certificate, and then looks at its names.
+/// Wraps a verifier and then checks the names of the certificate.
 #[derive(Debug)]
 pub(super) struct Named {
     inner: Arc<dyn ClientCertVerifier>,
@@ -19,7 +19,8 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// One of the names must be the certificate's common name or one of its DNS names. Without names, every certificate will do.
+    /// The certificate's common name or one of its DNS names must be in `names`. If `names` is
+    /// empty, every certificate is accepted.
     pub(super) fn new(inner: Arc<dyn ClientCertVerifier>, names: &[String]) -> Arc<Self> {
         Arc::new(Self { inner, names: names.to_vec() })
     }

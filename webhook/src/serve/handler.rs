@@ -29,13 +29,13 @@ pub(super) struct RequestHandler {
 impl RequestHandler {
     pub(super) fn new(router: Router, limits: Limits) -> Self {
         let parts = Arc::new(Semaphore::new(limits.parts as usize));
-        // The body itself is limited.
+        // `answer` limits the body itself.
         Self { router: router.layer(DefaultBodyLimit::disable()), limits, parts }
     }
 
     pub(super) async fn answer(self, request: Request<Incoming>) -> Response<Body> {
         let Self { mut router, limits, parts } = self;
-        // A body without a length may be as large as the limit.
+        // A body of unknown length counts as the maximum.
         let length = request.body().size_hint().upper().unwrap_or(limits.body as u64);
         let Some(length) = usize::try_from(length).ok().filter(|length| *length <= limits.body) else {
             let largest = limits.body;
@@ -43,7 +43,7 @@ impl RequestHandler {
         };
         let count = u32::try_from(length.div_ceil(PART).max(1)).unwrap_or(u32::MAX).min(limits.parts);
         let answer = async {
-            // It is never closed.
+            // The semaphore is never closed.
             let _place = parts.acquire_many(count).await;
             router.call(request.map(|body| Body::new(Limited::new(body, limits.body)))).await
         };

@@ -17,11 +17,11 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 
-/// What is meant to happen within moments may take this long on a busy machine.
+/// Generous timeout for things that should happen at once, for busy machines.
 const DEADLINE: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_mins(10);
 
-/// Everything takes as long as it likes, and there is no waiting at the end.
+/// No timeouts, and no linger on shutdown.
 const PATIENT: Limits = Limits {
     connections: 8,
     handshake: LONG,
@@ -47,7 +47,7 @@ fn authority() -> Authority {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A certificate with a common name and names of DNS.
+/// A certificate with a common name and DNS names.
 fn pair(
     authority: &Authority,
     common: &str,
@@ -89,7 +89,7 @@ impl Running {
         Self { address, authority, metrics, shutdown, task }
     }
 
-    /// A connection on which one of these protocols is spoken.
+    /// Opens a connection with this ALPN protocol.
     async fn connect(
         &self,
         protocol: &str,
@@ -111,7 +111,7 @@ impl Running {
         TlsConnector::from(Arc::new(tls)).connect(ServerName::try_from("webhook").unwrap(), stream).await
     }
 
-    /// The status and the text of the answer to a request that is the only one on its connection.
+    /// Sends a request on its own connection and returns the status and the body.
     async fn ask(&self, request: &str) -> String {
         let mut stream = self.connect("http/1.1", None).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -132,7 +132,7 @@ impl Running {
     }
 }
 
-/// All that comes until the other side ends. Connections that are cut have no good-bye.
+/// Reads until the server closes the connection. Cut connections have no TLS `close_notify`.
 async fn rest(stream: &mut TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
     let read = async {
@@ -201,7 +201,7 @@ async fn a_body_that_is_too_large_is_refused_whether_its_length_is_told_or_not()
 async fn a_request_has_its_time_and_when_there_are_too_many_the_others_wait_within_it() {
     let limits = Limits { request: Duration::from_secs(1), ..PATIENT };
     let server = Running::start(limits, router()).await;
-    // Three of the four parts that there are.
+    // Uses three of the four parts.
     let slow = post_request("/never", 3 * 64 * 1024);
     let (small, large) = (get_request("/hello"), post_request("/length", 2 * 64 * 1024));
     let later = async |request| {
@@ -211,7 +211,7 @@ async fn a_request_has_its_time_and_when_there_are_too_many_the_others_wait_with
     let (slow, small, large) = tokio::join!(server.ask(&slow), later(&small), later(&large));
     assert!(slow.starts_with("HTTP/1.1 504 ") && slow.contains("within 1s"), "{slow}");
     assert!(small.ends_with("hello"), "{small}");
-    // It gets its turn when the first one has been given up.
+    // It proceeds once the first request has timed out.
     assert!(large.ends_with("131072"), "{large}");
 
     server.end().await;
@@ -308,7 +308,7 @@ async fn with_a_client_ca_only_callers_that_it_knows_are_served() {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let callers = Callers { authorities: file.path().to_owned(), names };
         let server = Running::start_with(PATIENT, router(), Some(callers)).await;
-        // In TLS 1.3 a client learns only later that it was turned away.
+        // With TLS 1.3 a client learns of the rejection only after the handshake.
         let mut stream = server.connect("http/1.1", identity).await.unwrap();
         let _ = stream.write_all(get_request("/hello").as_bytes()).await;
         let answered = rest(&mut stream).await.ends_with("hello");

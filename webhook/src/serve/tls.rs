@@ -1,4 +1,4 @@
-//! How callers are spoken with, and who they have to be.
+//! TLS settings and client authentication.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use thiserror::Error;
 
 use super::callers::Named;
 
-/// Who is served: callers with a certificate of one of these authorities.
+/// Accepted callers: those with a client certificate from one of these CAs.
 #[derive(Clone, Debug)]
 pub(crate) struct Callers {
-    /// A file with the certificates of the authorities.
+    /// A PEM file with the CA certificates.
     pub(crate) authorities: PathBuf,
-    /// The names, one of which the certificate has to have; none for any.
+    /// Accepted names in the client certificate; empty accepts all.
     pub(crate) names: Vec<String>,
 }
 
-/// Why there is no TLS.
+/// Why TLS could not be set up.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TlsError {
@@ -33,7 +33,8 @@ pub enum TlsError {
     Tls(#[from] rustls::Error),
 }
 
-/// TLS 1.2 and 1.3, with the certificate that is there when a caller comes. Anybody is served, unless it is said who.
+/// TLS 1.2 and 1.3, with the serving certificate resolved per connection. Without `callers`, no
+/// client certificate is required.
 pub(crate) fn tls(
     certificates: Arc<dyn ResolvesServerCert>,
     callers: Option<&Callers>,

@@ -1,4 +1,4 @@
-//! A caller that sends reviews, with a certificate or without.
+//! A caller that sends reviews, with or without a client certificate.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,14 +41,14 @@ impl Identity {
     }
 }
 
-/// How a replica is called.
+/// A caller of one replica.
 pub(crate) struct Caller {
     address: SocketAddr,
     tls: Arc<ClientConfig>,
 }
 
 impl Caller {
-    /// One that trusts a bundle, and is somebody or nobody.
+    /// A caller that trusts this bundle, with or without a client certificate.
     pub(crate) fn new(address: SocketAddr, bundle: &[u8], identity: Option<&Identity>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(CertificateDer::pem_slice_iter(bundle).map(Result::unwrap));
@@ -67,7 +67,7 @@ impl Caller {
         Self { address, tls: Arc::new(tls) }
     }
 
-    /// Sends a review over a connection of its own; the response, or why there is none.
+    /// Sends a review over its own connection and returns the response.
     pub(crate) async fn ask(&self, path: &str, request: &Value) -> Result<Value, String> {
         let text = |error: &dyn std::error::Error| error.to_string();
         let stream = TcpStream::connect(self.address).await.map_err(|error| text(&error))?;
@@ -97,7 +97,7 @@ impl Caller {
 pub(crate) const OBJECTS: &str = "/validate/ingresssourcepreserves";
 pub(crate) const PODS: &str = "/mutate/pods";
 
-/// An object that names these namespaces, and whose selector selects no node.
+/// An object that names these namespaces, and whose selector matches no node.
 pub(crate) fn object(name: &str, namespaces: &[String]) -> Value {
     let services: Vec<_> =
         namespaces.iter().map(|namespace| json!({"namespace": namespace, "name": "web"})).collect();

@@ -1,4 +1,5 @@
-//! API servers that show a certificate, as the docs have them do it, and a webhook that answers nobody else.
+//! API servers with a client certificate, configured as in the docs, and a webhook that accepts no
+//! other caller.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +11,11 @@ use serde_json::json;
 use crate::caller::{Caller, Identity, OBJECTS, authority, object};
 use crate::harness::{CONFIGURATION, Cluster, Replica, SERVER, SYSTEM, until};
 
-/// By which kubeadm's API servers are known to kubelets.
+/// The name of kubeadm's API servers in their client certificate for kubelets.
 const API_SERVER: &str = "kube-apiserver-kubelet-client";
 
-/// The files of the docs, as an administrator puts them on a control plane node; a port other than 443 is part of the name.
+/// Writes the files of the docs as on a control plane node. A port other than 443 becomes part of
+/// the name.
 fn configure(directory: &Path, port: u16, identity: &Identity) -> std::path::PathBuf {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/webhook");
     let here = format!("{}/", directory.display());
@@ -28,7 +30,7 @@ fn configure(directory: &Path, port: u16, identity: &Identity) -> std::path::Pat
     directory.join("admission.yaml")
 }
 
-/// There are no nodes, so the Service leads to the loopback.
+/// Redirects the Service to the loopback, since there are no nodes.
 async fn lead_to(cluster: &Cluster, port: u16) {
     let elsewhere = json!({"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null}});
     let service = ["-n", SYSTEM, "patch", "service", "sourcepreserve-webhook", "--type=merge", "-p"];
@@ -38,7 +40,7 @@ async fn lead_to(cluster: &Cluster, port: u16) {
     cluster.configurations().patch(CONFIGURATION, &PatchParams::default(), &patch).await.unwrap();
 }
 
-/// Whether the API server has had an object checked: the webhook warns of its selector.
+/// Whether the API server calls the webhook for an object: the webhook warns about the selector.
 async fn is_checked(cluster: &Cluster) -> bool {
     let object = object("checked", &["default".to_owned()]).to_string();
     let apply = ["apply", "--server-side", "--dry-run=server", "-f", "-"];
@@ -78,7 +80,7 @@ async fn an_api_server_with_a_certificate_is_answered_and_nobody_else() {
     for stranger in [
         None,
         Some(Identity::new(&unknown, API_SERVER)),
-        // A kubelet's is signed by the authority of the cluster, too.
+        // The cluster's CA signs kubelet certificates, too.
         Some(Identity::new(&known, "system:node:work-1")),
     ] {
         let answer = Caller::new(address, &bundle, stranger.as_ref()).ask(OBJECTS, &review).await;

@@ -1,4 +1,5 @@
-//! Callers that are nobody send as many reviews as they can: the API server gets a few requests, and nothing that it would refuse.
+//! A flood of reviews by anonymous callers: the API server gets only a few requests, and none that
+//! it would reject.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +12,13 @@ use crate::harness::{Cluster, Replica, until};
 
 const CALLERS: usize = 32;
 const CAMPAIGN: Duration = Duration::from_secs(5);
-/// A round in a quarter of a second at the most, one that is under way at the start and one at the end.
+/// At most four rounds a second, plus one in progress at the start and one at the end.
 const ROUNDS: usize = 5 * 4 + 2;
-/// What the reviews name in all.
+/// The number of namespaces in all reviews.
 const NAMESPACES: usize = 48;
 
-/// Sends reviews for as long as the campaign lasts; how many there were, and how many were compared with the cluster.
+/// Sends reviews for the duration of the campaign. Returns how many were sent, and how many were
+/// checked against the cluster.
 async fn flood(caller: &Caller, path: &str, review: impl Fn(usize, usize) -> Value) -> (usize, usize) {
     let began = Instant::now();
     let one = async |number: usize| {
@@ -47,14 +49,14 @@ async fn callers_that_are_nobody_cost_the_api_server_a_few_lists_however_many_th
     let settled = cluster.control_plane.audit().unwrap();
     assert_eq!((lists(&settled, "nodes"), lists(&settled, "services")), (0, 0), "nothing is read ahead");
 
-    // One is answered at once.
+    // A single review is answered at once.
     let asked = Instant::now();
     let review = json!({"uid": "1", "operation": "CREATE", "object": object("one", &["default".to_owned()])});
     let answer = nobody.ask(OBJECTS, &review).await.unwrap();
     assert!(answer["warnings"].to_string().contains("selects no node"), "{answer}");
     println!("one review took {:?}", asked.elapsed());
 
-    // Each with a different object, in namespaces of its own.
+    // Each with a different object, in its own namespaces.
     let (sent, compared) = flood(&nobody, OBJECTS, |number, turn| {
         let namespace = format!("ns-{}", (number + turn) % NAMESPACES);
         let other = format!("ns-{}", (number + turn + 1) % NAMESPACES);
@@ -70,7 +72,8 @@ async fn callers_that_are_nobody_cost_the_api_server_a_few_lists_however_many_th
     assert!(services <= 64 * 7, "{services} lists of Services for {sent} reviews: 64 a second");
     assert!(services < sent * 2, "they are shared");
 
-    // Reviews that need nothing of the API server, or name what can be no namespace, or far too many.
+    // Reviews that need nothing from the API server, with invalid namespaces, or with too many
+    // namespaces.
     let strange: Vec<String> =
         ["..", "../secrets", "kube-system/secrets?x=", "%2e%2e"].map(str::to_owned).into();
     let many: Vec<String> = (0..1000).map(|number| format!("many-{number}")).collect();
@@ -87,7 +90,7 @@ async fn callers_that_are_nobody_cost_the_api_server_a_few_lists_however_many_th
     let review = json!({"uid": "1", "operation": "CREATE", "object": object("strange", &strange)});
     assert_eq!(nobody.ask(OBJECTS, &review).await.unwrap()["allowed"], true);
 
-    // Pods of namespaces that are not there, while an object asks for sidecars.
+    // Pods in namespaces that do not exist, while an object asks for sidecars.
     let asks = object("asks", &["default".to_owned()]).to_string();
     let made = cluster.control_plane.kubectl_with_input(&["create", "-f", "-"], &asks).await.unwrap();
     assert!(made.success, "{made:?}");

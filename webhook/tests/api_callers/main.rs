@@ -1,5 +1,5 @@
-//! Who is answered, and what callers can make an API server do: the webhook as a process, a real API server that calls it and is called
-//! by it, and callers that are nobody.
+//! Which callers are accepted, and what load they can cause: the webhook as a process, a real API
+//! server on both sides of it, and anonymous callers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

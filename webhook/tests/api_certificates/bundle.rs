@@ -1,4 +1,4 @@
-//! The bundle in the configuration.
+//! The CA bundle in the configuration.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::caller::{call, certificates};
 use crate::harness::{CONFIGURATION, Cluster, Replica, until};
 
-/// The configuration without what changes when the bundle does.
+/// The configuration without fields that change with the bundle.
 fn apart_from_the_bundle(configuration: &ValidatingWebhookConfiguration) -> Value {
     let mut value = json!(configuration);
     for field in ["resourceVersion", "generation"] {
@@ -34,14 +34,14 @@ async fn it_is_kept_in_a_configuration_that_comes_and_goes_and_nothing_else_is_t
     let bundle = cluster.bundle().await;
     call(replica.address, &bundle).await.unwrap();
 
-    // Twice, as another object each time.
+    // Twice, with a new object each time.
     for _ in 0..2 {
         let now = configurations.get(CONFIGURATION).await.unwrap();
         assert_eq!(apart_from_the_bundle(&now), apart_from_the_bundle(&made));
         let managers: Vec<_> =
             now.metadata.managed_fields.unwrap().into_iter().filter_map(|entry| entry.manager).collect();
         assert_eq!(managers, ["kubectl", "sourcepreserve-webhook"]);
-        // Its owner applies it again, which changes nothing.
+        // Applying the manifest again changes nothing.
         cluster.install().await;
         assert_eq!(cluster.bundle().await, bundle);
 
@@ -53,7 +53,8 @@ async fn it_is_kept_in_a_configuration_that_comes_and_goes_and_nothing_else_is_t
         until("the bundle of the new one", async || cluster.bundle().await == bundle).await;
     }
 
-    // Whoever spoils it: what is needed comes back at once, and what is not goes later.
+    // If someone overwrites the bundle, missing CAs are added back at once, and foreign ones are
+    // removed later.
     let foreign = rcgen::generate_simple_self_signed(vec!["other".to_owned()]).unwrap().cert;
     let spoilt = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": CONFIGURATION},

@@ -1,4 +1,4 @@
-//! A caller that trusts a bundle and nothing else.
+//! A caller that trusts only a given bundle.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::harness::SERVER;
 
-/// A handshake with a replica; the certificate that it serves with.
+/// Performs a handshake with a replica and returns its certificate.
 pub(crate) async fn call(address: SocketAddr, bundle: &[u8]) -> Result<CertificateDer<'static>, String> {
     let mut roots = RootCertStore::empty();
     let certificates: Vec<_> = certificates(bundle);
@@ -23,7 +23,7 @@ pub(crate) async fn call(address: SocketAddr, bundle: &[u8]) -> Result<Certifica
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    // Each time a whole handshake.
+    // A full handshake each time.
     tls.resumption = Resumption::disabled();
     let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
     let name = ServerName::try_from(SERVER).unwrap();

@@ -1,4 +1,4 @@
-//! Certificates that cert-manager provides.
+//! Certificates issued by cert-manager.
 
 use k8s_openapi::ByteString;
 use kube::api::{Patch, PatchParams};
@@ -16,7 +16,7 @@ fn authority() -> Authority {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// What cert-manager does when a certificate is issued. The certificate.
+/// Issues a certificate and stores it as cert-manager does. Returns the certificate.
 async fn issue(cluster: &Cluster, name: &str, authority: &Authority) -> Vec<u8> {
     let key = KeyPair::generate().unwrap();
     let leaf = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, authority).unwrap();
@@ -46,14 +46,14 @@ async fn what_cert_manager_issues_is_served_and_a_new_authority_is_trusted_first
     until("it is trusted", async || certificates(&bundle().await) == [old.der().clone()]).await;
     assert_eq!(call(replica.address, &bundle().await).await.unwrap().to_vec(), first);
 
-    // Renewed by the same authority.
+    // Renewed by the same CA.
     let second = issue(&cluster, SERVER, &old).await;
     until("the renewed one is served", async || {
         call(replica.address, old.pem().as_bytes()).await.unwrap().to_vec() == second
     })
     .await;
 
-    // One for somebody else is not served.
+    // A certificate for another name is not served.
     issue(&cluster, "other.default.svc", &old).await;
     until("it says so", async || replica.log().contains("are dnsNames and issuerRef")).await;
     assert_eq!(call(replica.address, old.pem().as_bytes()).await.unwrap().to_vec(), second);
@@ -64,7 +64,7 @@ async fn what_cert_manager_issues_is_served_and_a_new_authority_is_trusted_first
         let bundle = bundle().await;
         let served = call(replica.address, &bundle).await.expect("nobody is turned away meanwhile").to_vec();
         if served == second {
-            // A caller that has not seen the new bundle yet, unless its time was over just now.
+            // A caller with the old bundle must still succeed, unless the switch has just happened.
             if let Err(error) = call(replica.address, old.pem().as_bytes()).await {
                 let served = call(replica.address, new.pem().as_bytes()).await;
                 assert_eq!(served.expect(&error).to_vec(), third);

@@ -1,4 +1,5 @@
-//! A cluster with the webhook's rights and its configuration, and replicas as processes. The benchmark starts a cluster so, too.
+//! A cluster with the webhook's RBAC and configuration, and replicas as processes. The benchmark
+//! uses it, too.
 
 #![allow(dead_code, reason = "each program uses a part of it")]
 
@@ -12,17 +13,17 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
-/// What is meant to happen within moments may take this long on a busy machine.
+/// Generous timeout for things that should happen at once, for busy machines.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Where the webhook is installed.
+/// The namespace of the webhook.
 pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 pub(crate) const SECRET: &str = "sourcepreserve-webhook-ca";
-/// How API servers call it.
+/// The DNS name that API servers use.
 pub(crate) const SERVER: &str = "sourcepreserve-webhook.sourcepreserve-system.svc";
 pub(crate) const CONFIGURATION: &str = "sourcepreserve.io";
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 pub(crate) async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
     isp_lab::until(DEADLINE, what, is_so).await;
 }
@@ -34,12 +35,12 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// A control plane with everything installed that a webhook needs.
+    /// A control plane with everything that a webhook needs.
     pub(crate) async fn start() -> Self {
         Self::start_on(ControlPlane::start().await.unwrap()).await
     }
 
-    /// The same, on a control plane that is there.
+    /// Like [`Self::start`], on an existing control plane.
     pub(crate) async fn start_on(control_plane: ControlPlane) -> Self {
         let client = control_plane.client().unwrap();
         let this = Self { control_plane, client, directory: tempfile::tempdir().unwrap() };
@@ -54,27 +55,27 @@ impl Cluster {
         this
     }
 
-    /// What users do, also to have again what they have deleted.
+    /// Applies the manifests, as users do; also restores deleted objects.
     pub(crate) async fn install(&self) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("manifests/webhook");
         self.kubectl(&["apply", "--server-side", "-k", &path.display().to_string()]).await;
     }
 
-    /// Runs kubectl, which must succeed, and gives what it printed.
+    /// Runs kubectl, which must succeed, and returns its stdout.
     pub(crate) async fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.control_plane.kubectl(arguments).await.unwrap();
         assert!(output.success, "{output:?}");
         output.stdout
     }
 
-    /// Runs kubectl, which must fail, and gives what it said.
+    /// Runs kubectl, which must fail, and returns its stderr.
     pub(crate) async fn kubectl_error(&self, arguments: &[&str]) -> String {
         let output = self.control_plane.kubectl(arguments).await.unwrap();
         assert!(!output.success, "{output:?}");
         output.stderr
     }
 
-    /// What the overlay for cert-manager does.
+    /// Grants access to the Secret, as the overlay for cert-manager does.
     pub(crate) async fn allow_secret(&self, name: &str) {
         let role = format!("--resource-name={name}");
         let rights = ["-n", SYSTEM, "create", "role", "cert-manager-secret", "--resource=secrets", &role];
@@ -85,7 +86,7 @@ impl Cluster {
         self.kubectl(&[&binding[..], &[&account]].concat()).await;
     }
 
-    /// With just the webhook's own rights.
+    /// A kubeconfig of the webhook's ServiceAccount.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.directory.path().join("kubeconfig")
     }
@@ -94,7 +95,7 @@ impl Cluster {
         Api::all(self.client.clone())
     }
 
-    /// The bundle in the configuration; empty where there is none.
+    /// The bundle in the configuration, empty if there is none.
     pub(crate) async fn bundle(&self) -> Vec<u8> {
         let configuration = self.configurations().get_opt(CONFIGURATION).await.unwrap();
         let bundle = configuration.and_then(|found| found.webhooks?.pop()?.client_config.ca_bundle);
@@ -105,7 +106,7 @@ impl Cluster {
         Api::namespaced(self.client.clone(), SYSTEM)
     }
 
-    /// One key of the Secret, as text; empty where there is none.
+    /// One key of the Secret as text, empty if there is none.
     pub(crate) async fn stored(&self, key: &str) -> String {
         let secret = self.secrets().get_opt(SECRET).await.unwrap();
         let bytes = secret.and_then(|secret| secret.data?.remove(key)).map(|bytes| bytes.0);
@@ -149,7 +150,7 @@ impl Replica {
         self.program.metric(name)
     }
 
-    /// Ends it in an orderly way; whether it said that all was well.
+    /// Shuts it down gracefully. Returns whether it exited successfully.
     pub(crate) fn end(&mut self) -> bool {
         self.program.end().unwrap()
     }

@@ -1,4 +1,5 @@
-//! The webhook's certificates on a real API server: replicas as processes, and a caller that verifies them as an API server does.
+//! The webhook's certificates on a real API server: replicas as processes, and a caller that
+//! verifies them like an API server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

@@ -33,7 +33,7 @@ async fn two_that_start_at_the_same_instant_have_one_authority_and_one_that_is_s
         replicas[0].metric("isp_webhook_certificate_expiry_seconds{certificate=\"Authority\"}");
     assert!(ends > 1.7e9 && authority_ends.unwrap() > ends + 300.0 * 86400.0);
 
-    // An API server's own TLS is that of Go, and so is kubectl's.
+    // Verified by Go's TLS stack, which API servers and kubectl use.
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &authority).unwrap();
     let address = format!("--server=https://{}", replicas[0].address);
@@ -42,7 +42,7 @@ async fn two_that_start_at_the_same_instant_have_one_authority_and_one_that_is_s
     let text = cluster.kubectl_error(&["get", "--raw=/nothing", &address, &authority_file, &name]).await;
     assert!(text.contains("NotFound") || text.contains("could not find"), "{text}");
 
-    // A key that does not fit.
+    // A key that does not match.
     let spoilt = json!({"stringData": {"ca.key": "garbage", "note": "of somebody else's"}});
     cluster.secrets().patch(SECRET, &PatchParams::default(), &Patch::Merge(&spoilt)).await.unwrap();
     until("another authority", async || {
@@ -63,13 +63,13 @@ async fn two_that_start_at_the_same_instant_have_one_authority_and_one_that_is_s
     })
     .await;
 
-    // A Secret that is emptied, as `kubectl replace` of the manifest does.
+    // The Secret is emptied, as `kubectl replace` with the manifest does.
     let emptied = json!({"data": null});
     cluster.secrets().patch(SECRET, &PatchParams::default(), &Patch::Merge(&emptied)).await.unwrap();
     another_authority_serves(&cluster, &replicas, &replaced).await;
 }
 
-/// Nobody is turned away meanwhile.
+/// Waits until another CA signs. The replicas must stay trusted all the time.
 async fn another_authority_serves(cluster: &Cluster, replicas: &[Replica], before: &str) {
     until("another authority serves", async || {
         assert!(both_verify(cluster, replicas).await, "nobody is turned away meanwhile");
@@ -89,7 +89,7 @@ async fn a_secret_that_is_deleted_is_asked_for_and_those_that_serve_go_on_until_
     }
     until("both verify", async || both_verify(&cluster, &replicas).await).await;
     let before = cluster.stored("ca.crt").await;
-    // Who keeps the manifests applies them again and again.
+    // Applying the manifests again must not change the CA.
     cluster.install().await;
     assert_eq!(cluster.stored("ca.crt").await, before);
 
@@ -130,7 +130,7 @@ async fn a_secret_of_cert_managers_is_left_alone() {
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": SECRET},
         "stringData": {"tls.crt": "certificate", "tls.key": "key"},
     });
-    // The type of a Secret cannot be changed.
+    // The type of a Secret is immutable.
     cluster.secrets().delete(SECRET, &DeleteParams::default()).await.unwrap();
     let mine = PatchParams::apply("cert-manager");
     let before = cluster.secrets().patch(SECRET, &mine, &Patch::Apply(&secret)).await.unwrap();

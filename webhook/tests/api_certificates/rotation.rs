@@ -1,4 +1,4 @@
-//! Authorities that live for seconds.
+//! CAs with a lifetime of seconds.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::caller::call;
 use crate::harness::{Cluster, Replica, until};
 
-/// How old the bundle is that callers trust, as if they had read it then.
+/// The age of the bundle that callers trust, as if they had read it then.
 const BEHIND: Duration = Duration::from_secs(1);
 const CAMPAIGN: Duration = Duration::from_secs(45);
 
@@ -26,7 +26,7 @@ async fn no_caller_is_turned_away_while_authorities_follow_each_other() {
     while started.elapsed() < CAMPAIGN {
         read.push_back((Instant::now(), cluster.bundle().await));
         authorities.insert(cluster.stored("ca.crt").await);
-        // The last one that is old enough.
+        // The latest bundle that is old enough.
         while read.get(1).is_some_and(|(time, _)| time.elapsed() >= BEHIND) {
             read.pop_front();
         }
@@ -43,7 +43,7 @@ async fn no_caller_is_turned_away_while_authorities_follow_each_other() {
     }
     println!("{calls} calls, {} authorities, {} certificates", authorities.len(), served.len());
     assert!(calls > 100, "{calls}");
-    // Every 12 seconds an authority, every 3 a certificate for each.
+    // A CA every 12 seconds, and a certificate every 3 seconds for each replica.
     assert!(authorities.len() >= 3, "{}", authorities.len());
     assert!(served.len() >= 12, "{}", served.len());
 }

@@ -1,5 +1,5 @@
-//! A webhook that is down, does not answer, is not trusted, or is killed: every pod is created all the same, and the audit counts those
-//! that were missed.
+//! A webhook that is down, does not answer, is not trusted, or is killed: every pod is created
+//! anyway, and the status counts the missed ones.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::harness::{SHOP, SYSTEM, Scenario, WEBHOOK, eventually};
 
-/// How many pods are created in each case.
+/// The number of pods per case.
 const PODS: usize = 125;
 const AT_ONCE: usize = 25;
 
@@ -36,7 +36,8 @@ pub(crate) async fn no_pod_is_refused_and_those_that_were_missed_are_counted(sce
     clear(scenario).await;
 }
 
-/// Creates pods that no node takes, so that they stay as they were admitted. How many do not have the mode.
+/// Creates pods that no node accepts, so that they stay as admitted. Returns how many lack the
+/// mode.
 async fn make(scenario: &Scenario, name: &str) -> usize {
     let pods: Api<Pod> = Api::namespaced(scenario.lab.client(), SHOP);
     let one = async |number: usize| {
@@ -60,7 +61,7 @@ async fn make_and_count(scenario: &Scenario, name: &str) -> usize {
     missed
 }
 
-/// What the audit counts is what there is.
+/// Asserts that the counts in the status are correct.
 async fn expect_audited(scenario: &Scenario) {
     let pods: Api<Pod> = Api::namespaced(scenario.lab.client(), SHOP);
     let all = pods.list(&ListParams::default()).await.unwrap();
@@ -83,7 +84,8 @@ async fn scale(scenario: &Scenario, replicas: u32) {
     }
 }
 
-/// All nodes of the lab share one pid namespace, in which these are the only ones of their name.
+/// The PIDs of the webhook. All nodes of the lab share a PID namespace, and no other process has
+/// this name.
 async fn processes(scenario: &Scenario) -> Vec<String> {
     let found = scenario.lab.exec(&Place::ControlPlane, &["pidof", "webhook"]).await.unwrap();
     found.stdout.split_whitespace().map(str::to_owned).collect()
@@ -95,7 +97,7 @@ async fn signal(scenario: &Scenario, signal: &str, ids: &[String]) {
     assert!(scenario.lab.exec(&Place::ControlPlane, &arguments).await.unwrap().success);
 }
 
-/// Until a pod that is only tried gets its mode: kube-proxy and API server follow within seconds.
+/// Waits until a dry-run pod gets its mode; kube-proxy and API server need a few seconds.
 pub(crate) async fn works_again(scenario: &Scenario) {
     let pods: Api<Pod> = Api::namespaced(scenario.lab.client(), SHOP);
     let pod =
@@ -109,7 +111,8 @@ pub(crate) async fn works_again(scenario: &Scenario) {
     .await;
 }
 
-/// A bundle that trusts somebody else. The operator would put it right at once, so it is held meanwhile.
+/// Replaces the CA bundle by a foreign one. The operator is stopped meanwhile, since it would
+/// correct it at once.
 async fn distrust(scenario: &Scenario) {
     let lab = &scenario.lab;
     let operators = lab.exec(&Place::ControlPlane, &["pidof", "operator"]).await.unwrap().stdout;
@@ -121,7 +124,7 @@ async fn distrust(scenario: &Scenario) {
     let configuration =
         ["patch", "mutatingwebhookconfiguration", "0-sourcepreserve.io", "--type=json", "-p", &patch];
     lab.kubectl(configuration).await.unwrap();
-    // The API server follows its own configuration by a watch.
+    // The API server watches its own configuration.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let missed = make(scenario, "distrusted").await;
     signal(scenario, "-CONT", &operators).await;
@@ -130,7 +133,7 @@ async fn distrust(scenario: &Scenario) {
     works_again(scenario).await;
 }
 
-/// Killed again and again while pods are created.
+/// Kills the webhook repeatedly while pods are created.
 async fn kill_meanwhile(scenario: &Scenario) {
     tokio::join!(
         async {

@@ -1,4 +1,4 @@
-//! A cluster of two nodes with Istio, applications behind its gateway, and this project on it.
+//! A cluster of two nodes with Istio, applications behind its gateway, and this project.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,13 +13,13 @@ use kube::api::ListParams;
 use serde_json::json;
 
 pub(crate) const CLIENT: &str = "198.51.100.10";
-/// What a REDIRECT sidecar calls the application from.
+/// The source IP with which a REDIRECT sidecar calls the application.
 pub(crate) const REDIRECT: &str = "127.0.0.6";
 pub(crate) const OBJECT: &str = "shop";
 pub(crate) const SHOP: &str = "shop";
 pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 pub(crate) const WEBHOOK: &str = "deployment/sourcepreserve-webhook";
-/// The gateway's address at the router.
+/// The external IP of the gateway.
 const EXTERNAL: &str = "192.0.2.10";
 const NODES: [&str; 2] = ["edge-1", "work-1"];
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -32,7 +32,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
     }
 }
 
-/// Where an application is found from outside.
+/// The address and path of an application from outside.
 pub(crate) fn external(name: &str) -> String {
     format!("{EXTERNAL}:80/{name}")
 }
@@ -42,7 +42,7 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// A cluster with Istio, and a namespace that asks for sidecars.
+    /// A cluster with Istio, and a namespace with sidecar injection.
     pub(crate) async fn up(name: &str) -> Self {
         let lab = Lab::builder().name(name).nodes(NODES).istio(true).up().await.unwrap();
         let shop = json!({
@@ -59,7 +59,7 @@ impl Scenario {
         self.lab.install_project(Path::new(env!("CARGO_BIN_EXE_webhook")), &overlay).await.unwrap();
     }
 
-    /// Asks for it, and waits until it is so.
+    /// Applies the object and waits until it is ready.
     pub(crate) async fn preserve(&self) {
         let object = json!({
             "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourcePreserve", "metadata": {"name": OBJECT},
@@ -79,14 +79,14 @@ impl Scenario {
         }
     }
 
-    /// Pods that match, are consistent, are stale.
+    /// The numbers of matching, consistent and stale pods.
     pub(crate) async fn sidecars(&self) -> Option<(u32, u32, u32)> {
         let objects: Api<IngressSourcePreserve> = Api::all(self.lab.client());
         let status = objects.get(OBJECT).await.unwrap().status?.sidecars?;
         Some((status.matching, status.consistent, status.stale))
     }
 
-    /// A Deployment on the non-ingress node, behind the gateway at a port of its own.
+    /// A Deployment on the non-ingress node, behind the gateway under its own path.
     pub(crate) async fn run_application(&self, name: &str, native: &str) {
         let labels = json!({"app": name});
         let items = json!([
@@ -140,7 +140,7 @@ impl Scenario {
         self.rolled_out(name).await;
     }
 
-    /// Asks until `want` holds: kube-proxy and Envoy follow a change within seconds.
+    /// Sends requests until `want` holds; kube-proxy and Envoy apply changes within seconds.
     pub(crate) async fn expect(&self, what: &str, place: &Place, name: &str, want: impl Fn(&Answer) -> bool) {
         let started = Instant::now();
         loop {
@@ -158,7 +158,8 @@ impl Scenario {
         self.expect(&what, &Place::Client, name, |answer| answer.peer() == Some(peer)).await;
     }
 
-    /// What the sidecar of a fresh pod was started with shows that the annotation was there before the injector looked.
+    /// Asserts by the arguments of a new pod's sidecar that the annotation was set before the
+    /// injector ran.
     pub(crate) async fn expect_injected_transparent(&self, name: &str, native: bool) {
         let pods: Api<Pod> = Api::namespaced(self.lab.client(), SHOP);
         let found = pods.list(&ListParams::default().labels(&format!("app={name}"))).await.unwrap();

@@ -1,4 +1,5 @@
-//! The table of decisions against Istio's own injector and this webhook, both at work: every pod is tried, none is kept.
+//! Checks the decision table against Istio's own injector and this webhook together, with dry-run
+//! pods.
 
 use serde_json::json;
 

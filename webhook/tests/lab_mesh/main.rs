@@ -1,5 +1,5 @@
-//! The whole of it on a real cluster with a real mesh: pods get their mode before Istio's injector looks, the application sees its
-//! peer, policies judge by the address as they were meant to, and pods that were missed are counted.
+//! End to end on a real cluster with Istio: pods get their mode before Istio's injector runs, the
+//! application sees its peer's IP, policies match the right source IP, and missed pods are counted.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -18,7 +18,7 @@ mod tried;
 use harness::{CLIENT, OBJECT, REDIRECT, SYSTEM, Scenario, eventually, external};
 use isp_lab::{Place, Protocol};
 
-/// Two Deployments, one with a sidecar among its containers and one with a native one.
+/// Two Deployments, one with an ordinary sidecar container and one with a native sidecar.
 const APPLICATIONS: [(&str, &str); 2] = [("plain", "false"), ("native", "true")];
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn the_address_arrives_in_the_mesh() {
 
     scenario.install().await;
     scenario.preserve().await;
-    // The Deployments were there before: counted, and named.
+    // The Deployments existed before, so they are counted and listed.
     eventually("both are stale", async || scenario.sidecars().await == Some((2, 0, 2))).await;
     for (name, _) in APPLICATIONS {
         let said = scenario

@@ -1,4 +1,4 @@
-//! Policies that judge by the client's address: at the gateway by the peer, at the application by what the gateway forwarded.
+//! Policies by source IP: at the gateway by the peer, at the application by the forwarded IP.
 
 use isp_lab::istio::NAMESPACE;
 use isp_lab::{Answer, Place};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::harness::{SHOP, Scenario};
 
-/// The range of `client`; `client-2` is outside.
+/// The range of `client`; `client-2` is outside it.
 const ADMITTED: &str = "198.51.100.0/24";
 
 pub(crate) async fn apply(scenario: &Scenario) {
@@ -21,7 +21,7 @@ pub(crate) async fn apply(scenario: &Scenario) {
             },
         })
     };
-    // One application is guarded at its own sidecar, and the gateway guards both.
+    // One application is protected at its own sidecar; the gateway protects both.
     let items = json!([
         policy("by-forwarded", SHOP, json!({"app": "plain"}), "remoteIpBlocks"),
         policy("by-peer", NAMESPACE, json!({"istio": "ingressgateway"}), "ipBlocks"),
@@ -37,12 +37,12 @@ fn refused(answer: &Answer) -> bool {
     *answer == Answer::Silent("status 403".to_owned())
 }
 
-/// The address is lost, so that nobody is who he is.
+/// The source IP is lost, so the policies reject a client that they should admit.
 pub(crate) async fn judge_wrongly(scenario: &Scenario) {
     for name in ["plain", "native"] {
         scenario.expect("who may enter is refused", &Place::Client, name, refused).await;
     }
-    // Without the gateway's policy, the one at the application is as wrong.
+    // Without the gateway's policy, the one at the application is just as wrong.
     delete_by_peer(scenario).await;
     scenario
         .expect("only the application judges", &Place::Client, "native", |answer| answer.peer().is_some())
@@ -55,7 +55,7 @@ async fn delete_by_peer(scenario: &Scenario) {
     scenario.lab.kubectl(["-n", NAMESPACE, "delete", "authorizationpolicy", "by-peer"]).await.unwrap();
 }
 
-/// Each policy lets in whom it names, and nobody else.
+/// Each policy admits exactly the clients that it names.
 pub(crate) async fn judge_rightly(scenario: &Scenario) {
     for name in ["plain", "native"] {
         scenario.expect("who may enter does", &Place::Client, name, |answer| answer.peer().is_some()).await;

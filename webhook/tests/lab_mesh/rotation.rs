@@ -1,4 +1,5 @@
-//! Certificates and authorities change every few seconds while pods are created: no call fails, no pod is missed.
+//! Certificates and CAs are rotated every few seconds while pods are created: no call fails, and no
+//! pod is missed.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use super::faults::works_again;
 use super::harness::{SHOP, SYSTEM, Scenario, WEBHOOK, eventually};
 
 const SECRET: &str = "sourcepreserve-webhook-ca";
-/// How many seconds it goes on. The whole length is two minutes.
+/// Duration in seconds; a soak run uses two minutes.
 const SECONDS: &str = "ISP_SOAK_ROTATION";
 const PAUSE: Duration = Duration::from_millis(30);
 
@@ -24,7 +25,8 @@ pub(crate) async fn no_pod_is_missed_while_certificates_change(scenario: &Scenar
             .to_string();
     scenario.lab.kubectl(["-n", SYSTEM, "patch", WEBHOOK, "--type=json", "-p", &patch]).await.unwrap();
     scenario.lab.kubectl(["-n", SYSTEM, "rollout", "status", WEBHOOK, "--timeout=120s"]).await.unwrap();
-    // The authority that is there lives for a year; another one is made, as short-lived as it was asked for.
+    // The existing CA lives for a year. Emptying the Secret forces a new one with the short
+    // lifetime.
     let emptied = ["-n", SYSTEM, "patch", "secret", SECRET, "--type=merge", "-p", r#"{"data":null}"#];
     scenario.lab.kubectl(emptied).await.unwrap();
     let secrets: Api<Secret> = Api::namespaced(scenario.lab.client(), SYSTEM);
@@ -61,7 +63,7 @@ pub(crate) async fn no_pod_is_missed_while_certificates_change(scenario: &Scenar
     assert_eq!(self::failures(scenario).await, failures, "calls that the API server went on without");
 }
 
-/// Calls to this webhook that failed, by the API server's own count.
+/// Failed calls to this webhook, from the API server's metrics.
 async fn failures(scenario: &Scenario) -> Vec<String> {
     let metrics = scenario.lab.kubectl(["get", "--raw", "/metrics"]).await.unwrap().stdout;
     let failed = |line: &&str| {

@@ -1,9 +1,9 @@
-//! Clients that ask all the time, and connections that stay open, from everywhere.
+//! Clients that send requests continuously, and connections that stay open, from all places.
 //!
-//! A machine without enough processors for all of this makes clients late without anybody's fault. So clients and
-//! application come before other work where the kernel allows that, and beside the clients of each place there is one that
-//! asks the application's pod without a Service in between: what has no answer in time while that one waits long too is
-//! told apart, and told.
+//! On a machine with too few CPUs, clients are delayed through no fault of the operator. So clients
+//! and application get scheduling priority where the kernel allows it. In addition, each place has
+//! a control client that sends requests directly to the application's pod, without a Service.
+//! Timeouts that coincide with delays of a control client are reported separately.
 
 mod report;
 
@@ -24,7 +24,7 @@ pub(crate) const STEADY: Duration = Duration::from_millis(10);
 const CONTROL_INTERVAL: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// All of them.
+/// All clients and open connections.
 pub(crate) struct Traffic {
     clients: Vec<Client>,
     held: Vec<Held>,
@@ -44,7 +44,8 @@ struct Held {
     process: Process,
 }
 
-/// A way to the application: from where, in words, and to which host, with the ports of HTTP and of raw TCP.
+/// The paths to the application: the source, a description, the host, and the ports of HTTP and raw
+/// TCP.
 fn ways(scenario: &Scenario) -> Vec<(Place, String, String, [u16; 2])> {
     let edge = scenario.node_address(EDGE).to_string();
     let mut ways = vec![
@@ -63,7 +64,8 @@ fn ways(scenario: &Scenario) -> Vec<(Place, String, String, [u16; 2])> {
 }
 
 impl Traffic {
-    /// Starts everything and waits until everybody has been answered. Each client asks once in an interval.
+    /// Starts everything and waits until each client has had a response. Each client sends one
+    /// request per interval.
     pub(crate) async fn start(scenario: &Scenario, interval: Duration) -> Self {
         favour_containers(scenario.lab.name());
         let began = Instant::now();
@@ -93,12 +95,14 @@ impl Traffic {
         printed.map(Process::printed).all(|lines| lines.contains('\n'))
     }
 
-    /// Ends everything. Nothing may have failed but what a starving machine let fail, and no connection have broken.
+    /// Stops everything. Asserts that no request failed, except for lack of CPU, and that no
+    /// connection broke.
     pub(crate) async fn expect_no_failure(self) {
         self.expect_no_failure_but(|_, _| false).await;
     }
 
-    /// The same, but for requests of the clients to which this applies: they were answered when their first packet was sent again.
+    /// Like [`Self::expect_no_failure`], but tolerates requests for which `is_resent` returns true:
+    /// those that were answered after their first packet was resent.
     pub(crate) async fn expect_no_failure_but(self, is_resent: impl Fn(&str, Duration) -> bool) {
         let Self { clients, held, began } = self;
         let processes = clients.iter().map(|client| &client.process);
@@ -138,26 +142,26 @@ impl Traffic {
     }
 }
 
-/// Gives the lab's containers more time than other work gets, with either version of control groups.
+/// Gives the lab's containers a larger share of the CPU, with cgroups v1 and v2.
 fn favour_containers(lab: &str) {
     for (root, file, most) in
         [("/sys/fs/cgroup/cpu", "cpu.shares", "100000"), ("/sys/fs/cgroup", "cpu.weight", "10000")]
     {
         for group in ["isp-lab".to_owned(), format!("isp-lab/{lab}")] {
-            // One of the two is not there.
+            // Only one of the two exists.
             let _ = fs::write(Path::new(root).join(group).join(file), most);
         }
     }
 }
 
-/// What makes a program come before all others, if that is possible here.
+/// A command prefix for real-time priority, if available.
 fn precedence() -> &'static [&'static str] {
     let chrt = &["chrt", "--rr", "1"];
     let tried = Command::new(chrt[0]).args(&chrt[1..]).arg("true").stderr(Stdio::null()).status();
     if tried.is_ok_and(|status| status.success()) { chrt } else { &[] }
 }
 
-/// `echo` in a place.
+/// Starts `echo` in a place.
 pub(crate) async fn start_echo(
     scenario: &Scenario,
     place: &Place,

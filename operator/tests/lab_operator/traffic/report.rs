@@ -1,4 +1,4 @@
-//! What became of the clients' requests, and which of them speak against the operator.
+//! The results of the clients' requests, and which failures are the operator's fault.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,36 +8,36 @@ use serde::Deserialize;
 
 use super::TIMEOUT;
 
-/// The kernel sends the first packet of a connection again when this time has passed without an answer: a request that
-/// took as long has lost one.
+/// The kernel's timeout for resending a SYN. A request that took at least this long has lost a
+/// packet.
 const RESENT: Duration = Duration::from_secs(1);
-/// An answer that took this long, without a Service in between, says that the machine has no time.
+/// A response that took this long without a Service shows that the machine lacks CPU time.
 const LATE: Duration = Duration::from_millis(250);
 
-/// What became of one client's requests.
+/// The results of one client.
 pub(super) struct Report {
     pub(super) name: String,
-    /// Whether it asked the pod without a Service in between.
+    /// Whether it sends requests directly to the pod, without a Service.
     is_control: bool,
     pub(super) sent: usize,
     slowest: Duration,
-    /// Which addresses the application saw, and how often.
+    /// The source IPs that the application saw, and how often.
     peers: BTreeMap<String, usize>,
     failures: Vec<Failure>,
-    /// When requests were made that took long.
+    /// When slow requests were sent.
     late: Vec<Duration>,
 }
 
-/// A request that was not answered, or only the second time.
+/// A request without a response, or with one only after its packet was resent.
 struct Failure {
-    /// Since the traffic began.
+    /// Since the start of the traffic.
     at: Duration,
     why: String,
     /// How long it took, if it was answered after all.
     resent: Option<Duration>,
 }
 
-/// A failure that speaks against the operator.
+/// A failure that is the operator's fault.
 pub(super) struct Unexplained {
     pub(super) client: String,
     at: Duration,
@@ -62,7 +62,7 @@ struct Line {
 }
 
 impl Report {
-    /// Reads what `echo ask` has printed, which began at `began` and asked once in each interval.
+    /// Parses the output of `echo ask`, which started at `began` and sent one request per interval.
     pub(super) fn read(
         name: String,
         is_control: bool,
@@ -107,7 +107,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Which failures came while a control was late as well, in words, and which did not. A refusal is never a matter of time.
+/// The failures that coincide with delays of a control client, as text, and all others. A refused
+/// connection is never due to a delay.
 pub(super) fn judge(reports: &[Report]) -> (Vec<String>, Vec<Unexplained>) {
     let (controls, clients): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.is_control);
     let is_starved = |failure: &Failure| {

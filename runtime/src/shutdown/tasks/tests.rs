@@ -1,4 +1,4 @@
-//! How a program ends, by what its tasks do. Times are real and short.
+//! How a program ends, depending on its tasks. Uses real, short times.
 
 use std::{future::pending, time::Instant};
 

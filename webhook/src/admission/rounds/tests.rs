@@ -6,13 +6,13 @@ use super::*;
 
 const LIMITS: Limits =
     Limits { patience: Duration::from_millis(1500), names: 4, rest: Duration::from_millis(250) };
-/// How long a read takes.
+/// The duration of a read.
 const TAKES: Duration = Duration::from_millis(20);
 
-/// What was read, and when, counted from the start.
+/// The names that were read, and when, relative to the start.
 type Log = Arc<Mutex<Vec<(Duration, BTreeSet<String>)>>>;
 
-/// Rounds whose reads take their time and give the names that they read.
+/// Rounds whose reads take this long and return the names that they read.
 fn start(takes: Duration) -> (Rounds<BTreeSet<String>>, Log) {
     let (rounds, reader) = rounds(LIMITS);
     let log = Log::default();
@@ -35,7 +35,7 @@ fn names(text: &str) -> BTreeSet<String> {
 #[tokio::test(start_paused = true)]
 async fn reviews_that_come_together_share_a_round_and_the_next_comes_after_a_rest() {
     let (rounds, log) = start(TAKES);
-    // The first begins a round at once; those that come meanwhile wait for the next, whatever was read for it.
+    // The first review starts a round at once. Those that arrive meanwhile wait for the next round.
     let first = rounds.read(names("a"));
     let others = async {
         sleep(TAKES / 2).await;

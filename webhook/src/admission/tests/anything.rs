@@ -1,4 +1,4 @@
-//! Whatever comes, the handler answers it, or refuses it with a reason; it never fails.
+//! Fuzzing: the handler answers every input or rejects it with a reason, and never fails.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,8 @@ use tower::{ServiceExt, service_fn};
 
 use super::*;
 
-/// The handler of a webhook that knows an object and a namespace, and whose API server knows nothing.
+/// The handler of a webhook that knows one object and one namespace, and whose API server knows
+/// nothing.
 static HANDLER: LazyLock<(Runtime, Router)> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let inside = runtime.enter();
@@ -23,7 +24,7 @@ static HANDLER: LazyLock<(Runtime, Router)> = LazyLock::new(|| {
     cache.take_objects(&BTreeMap::from([("newer".to_owned(), fine())]));
     let shop = labels(&[("team", "shop"), ("istio-injection", "enabled")]);
     cache.take_namespaces(&BTreeMap::from([("shop".to_owned(), Arc::new(shop))]));
-    // Nobody rests or waits, so that there can be many.
+    // No pauses and no waiting, to allow many cases.
     let limits = Limits { rest: Duration::ZERO, ..inventory::LIMITS };
     let (admission, reader) = Admission::with_limits(Arc::new(cache), Arc::default(), limits, Duration::ZERO);
     runtime.spawn(reader.run(Client::new(nobody, "default")));
@@ -42,7 +43,7 @@ fn ask(path: &str, body: Vec<u8>) -> (StatusCode, Vec<u8>) {
     })
 }
 
-/// JSON that comes close to a review, and sometimes is one.
+/// JSON that resembles a review, and sometimes is one.
 fn reviews() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         Just("shop"),

@@ -12,7 +12,7 @@ fn authority(now: Timestamp) -> Authority {
     make::authority(now, Duration::from_hours(10)).unwrap()
 }
 
-/// A Secret as cert-manager writes it.
+/// A Secret as written by cert-manager.
 fn secret(now: Timestamp, server: &str, signer: &Authority, told: &Authority) -> Secret {
     let key = rcgen::KeyPair::generate().unwrap();
     let issuer = rcgen::KeyPair::from_pem(&signer.key.0).unwrap();

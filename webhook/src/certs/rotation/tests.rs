@@ -13,7 +13,7 @@ const LIFETIMES: Lifetimes = Lifetimes {
     overlap: Duration::from_secs(100),
 };
 
-/// An authority that was made at this time.
+/// A CA created at this time.
 fn made(name: u8, second: i64) -> Authority {
     Authority {
         certificate: certificate(name),
@@ -47,7 +47,7 @@ fn one_authority_follows_another_in_four_steps() {
         (600, Step::Prepare, "ab"),
         (700, Step::Promote, "ba"),
         (800, Step::Forget, "b"),
-        // The second one was made at 600.
+        // The second CA was created at 600.
         (1200, Step::Prepare, "be"),
         (1300, Step::Promote, "eb"),
         (1400, Step::Forget, "e"),

@@ -21,7 +21,7 @@ fn authorities() -> Authorities {
     }
 }
 
-/// The Secret of some authorities, with one of its keys changed.
+/// A Secret with CAs, with one of its keys changed.
 fn with(key: &str, text: Option<&str>) -> Secret {
     let mut secret = write(Secret::default(), &authorities());
     let data = secret.data.as_mut().unwrap();
@@ -40,7 +40,7 @@ fn authorities_survive_being_written_and_read() {
         Authorities { previous: None, ..authorities() },
         Authorities::default(),
     ] {
-        // Over what was there before.
+        // Overwrites existing data.
         let secret = write(with("note", Some("of somebody else's")), &authorities);
         assert_eq!(secret.data.as_ref().unwrap()["note"].0, b"of somebody else's");
         assert_eq!(read(&secret), Ok(Found { authorities, unusable: Vec::new() }));

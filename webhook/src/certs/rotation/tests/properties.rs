@@ -1,23 +1,24 @@
-//! At every moment, every certificate that a replica may still serve is verified by every bundle that an API server may still hold.
+//! Invariant: every bundle that an API server may still hold verifies every certificate that a
+//! replica may still serve.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The authorities as they were from some time on, in seconds.
+/// The CAs from a point in time on, in seconds.
 struct Stage {
     from: i64,
     held: Authorities,
 }
 
-/// All stages that somebody may still work with: what is older than `overlap` has been seen everywhere.
+/// The stages that may still be in use: a write older than `overlap` has been seen everywhere.
 fn in_use(stages: &[Stage], now: i64, overlap: i64) -> Vec<&Authorities> {
     let ended = |index: usize| stages.get(index + 1).is_some_and(|next| next.from + overlap <= now);
     let begun = stages.iter().enumerate().filter(|(_, stage)| stage.from <= now);
     begun.filter(|(index, _)| !ended(*index)).map(|(_, stage)| &stage.held).collect()
 }
 
-/// Replicas that are at any of these stages, and API servers with the bundle of any of them: nobody is turned away.
+/// Every pairing of a replica and an API server at these stages must verify.
 fn assert_all_verify(stages: &[&Authorities], now: i64) {
     for serving in stages {
         let signer = serving.current.as_ref().unwrap();
@@ -35,7 +36,7 @@ proptest! {
         room in 0i64..500,
         late in prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 1..12),
     ) {
-        // The last third of an authority's life holds two overlaps and what steps come too late.
+        // The last third of a CA's lifetime has room for two overlaps and for delayed steps.
         let authority = 6 * overlap + 3 * room;
         let seconds = |count: i64| Duration::from_secs(count.unsigned_abs());
         let lifetimes = Lifetimes { authority: seconds(authority), leaf: seconds(3), overlap: seconds(overlap) };
@@ -47,7 +48,7 @@ proptest! {
         let mut stages = vec![Stage { from: 0, held: first }];
         let mut name = 0;
         for (preparing, promoting) in late {
-            // Both may be late, but not by more than there is room for in all.
+            // Both steps may be late, but together not by more than `room`.
             #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
             let part = |of: i64, share: f64| (of as f64 * share) as i64;
             let preparing = part(room, preparing);
