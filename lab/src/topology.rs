@@ -221,7 +221,7 @@ impl Topology {
         Ok(Self { nodes, families })
     }
 
-    /// Candidates for an extra machine next to the nodes: one for each unused address.
+    /// Candidates for an extra machine next to the nodes: one for each address that no node has.
     pub(crate) fn beyond(&self, name: &NodeName) -> Result<impl Iterator<Item = Node>, TopologyError> {
         if self.node(name.as_str()).is_some() {
             return Err(TopologyError::Twice(name.clone()));
