@@ -11,7 +11,7 @@ use serde::Serialize;
 pub(crate) use self::expect::{Faults, expected, faults};
 pub(crate) use self::print::{differences, lines};
 
-/// The source IP that an application sees behind a sidecar in REDIRECT mode, whoever the client is.
+/// The source IP that an application behind a sidecar in REDIRECT mode sees for every client.
 pub(crate) const SIDECAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 6));
 
 /// The source of a request.
@@ -130,7 +130,7 @@ pub(crate) struct Seen {
     pub(crate) through_router: Option<bool>,
 }
 
-/// What came of it.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Outcome {

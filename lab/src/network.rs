@@ -72,7 +72,7 @@ pub(crate) fn node(topology: &Topology, node: &Node) -> Setup {
     }
     let mut sysctl = forwarding(families);
     // Connections between pods of one node cross a bridge. Without this, replies would bypass
-    // conntrack and keep the address that DNAT has to translate back.
+    // conntrack, and DNAT would not be reversed.
     sysctl.extend(
         families.pick(("bridge/bridge-nf-call-iptables", "1"), ("bridge/bridge-nf-call-ip6tables", "1")),
     );

@@ -16,7 +16,8 @@ use tempfile::TempDir;
 use super::{Block, DocsError, repository};
 use crate::command::{CommandError, Output};
 
-/// The limit for one block. Commands that wait for a cluster have their own, longer timeouts.
+/// The limit for one block. Commands that wait for a cluster have longer timeouts, for clusters of
+/// any size.
 const DEADLINE: Duration = Duration::from_mins(4);
 
 /// A shell in a temporary directory that mirrors the repository and receives files that blocks

@@ -129,7 +129,7 @@ fn node_mounts(name: &str, directory: &Path) -> Result<(), InitError> {
     bind(&log, "/var/log")?;
     bind(&run, "/run")?;
     // Bidirectional mount propagation between a pod and its node needs a shared tree. It is shared
-    // within this mount namespace only.
+    // with neither the host nor other nodes.
     mount_at(None, "/", None, MsFlags::MS_REC | MsFlags::MS_SHARED)
 }
 

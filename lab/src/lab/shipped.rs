@@ -42,7 +42,7 @@ pub enum Shipped {
     HostFile,
     /// A kubeconfig on the node, in a mounted directory.
     HostDirectory,
-    /// Files mounted one by one with `subPath`.
+    /// Files mounted one by one: with `subPath`, with renamed keys, and from a projected volume.
     Parts,
 }
 

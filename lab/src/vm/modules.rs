@@ -8,7 +8,7 @@ use std::path::Path;
 /// programs.
 const WHOLE: [&str; 3] =
     ["kernel/net/netfilter/", "kernel/net/ipv4/netfilter/", "kernel/net/ipv6/netfilter/"];
-/// Modules to load at boot: the devices, and br_netfilter, as nodes have it.
+/// Modules to load at boot: the devices, and `br_netfilter`, as nodes have it.
 const FIRST: [&str; 4] = ["virtio_pci", "virtio_net", "virtio_console", "br_netfilter"];
 /// Provides the interface that kube-proxy binds addresses to.
 const LATER: [&str; 1] = ["dummy"];

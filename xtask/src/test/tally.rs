@@ -12,7 +12,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds the counts of a result line, such as
-    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`.
+    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; …`.
     /// Ignores other lines.
     pub(crate) fn add(&mut self, line: &str) {
         let Some((_, counts)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
