@@ -80,7 +80,7 @@ impl Layer {
             Self::Kernel => vec![vec![programs]],
             Self::Api | Self::Lab => {
                 programs.push("--no-run".to_owned());
-                // A lab is a whole cluster, so each test program runs one at a time.
+                // A lab is a whole cluster, so each test program runs only one at once.
                 let threads = if self == Self::Lab { " -- --test-threads=1" } else { "" };
                 let run = |name: &&str| words(&format!("test --workspace --test {name}{threads}"));
                 let (alone, mut others): (Vec<_>, Vec<_>) =
