@@ -1,14 +1,14 @@
-//! The project's story, played on the lab: what each hop sees of its caller, before and after one object is applied, and
-//! after it is deleted again, while a client keeps asking.
+//! The project's demo on the lab: the source IP that each hop sees, before and after one object is
+//! applied and after it is deleted again, under continuous traffic.
 //!
 //! | module | knows |
 //! |---|---|
-//! | `table` | who asks whom, what must be seen at each stage, and how it is printed; pure |
-//! | `world` | the cluster of the story: the lab, the application, the policy, the project's own programs |
-//! | `probe` | asking, cell by cell |
-//! | `steady` | the client that keeps asking |
-//! | `story` | the order of it all |
-//! | `screen` | a terminal, or none |
+//! | `table` | sources, destinations, the expected result at each stage, and how to print it; pure |
+//! | `world` | the demo's cluster: the lab, the application, the policy, the project's own programs |
+//! | `probe` | sends the requests of a table |
+//! | `steady` | the client that sends continuously |
+//! | `story` | the order of the steps |
+//! | `screen` | output to a terminal or a file |
 
 mod probe;
 mod screen;
@@ -27,29 +27,30 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::screen::Screen;
 use self::story::StoryError;
 
-/// What a shell says of a program that ended by Ctrl-C.
+/// The exit code by convention after Ctrl-C: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
 
-/// Plays the story on a real cluster on this machine: the client's address is lost, one object is applied, it is there; the
-/// object is deleted, and everything is as before. Exit code 0 only if every cell of every table is as it should be.
+/// Runs the demo on a real cluster on this machine: the client's source IP is lost, one object is
+/// applied and preserves it, the object is deleted and everything is as before. The exit code is 0
+/// only if every result is as expected.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask demo", version)]
 pub(crate) struct Arguments {
-    /// How the cluster's kube-proxy programs the kernel.
+    /// kube-proxy's mode.
     #[arg(long, value_enum, default_value_t)]
     proxy_mode: ProxyMode,
-    /// Without a mesh: an application behind an external address. Quicker.
+    /// Run without Istio: an application behind an external IP. Faster.
     #[arg(long, required_if_eq_any([("dual_stack", "true"), ("ipv6_only", "true")]))]
     no_istio: bool,
     #[command(flatten)]
     families: FamilyFlags,
-    /// How the non-ingress nodes come to leave the Services alone.
+    /// How non-ingress nodes stop intercepting traffic to the Services' external IPs.
     #[arg(long, value_enum, default_value_t, ignore_case = true)]
     mode: Mode,
-    /// Print the tables as JSON to the standard output, and the story to the standard error.
+    /// Print the tables as JSON to standard output, and all other output to standard error.
     #[arg(long)]
     json: bool,
-    /// Leave the cluster up with the object in place, and say what to try.
+    /// Keep the cluster running with the object applied, and print commands to try.
     #[arg(long)]
     keep: bool,
     /// The name of the lab.
@@ -57,10 +58,10 @@ pub(crate) struct Arguments {
     name: String,
 }
 
-/// The modes of the agent that are there.
+/// The implemented modes of the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// The stock kube-proxy behind an agent that shows it only what its node may see.
+    /// The stock kube-proxy reads the API through an agent that removes the external IPs.
     #[default]
     #[value(name = "Filter")]
     Filter,
@@ -80,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether everything was as it should be; `None` when it was interrupted.
+/// Whether all results were as expected; `None` if interrupted.
 fn play(arguments: &Arguments, screen: &Screen) -> Result<Option<bool>, StoryError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -95,14 +96,14 @@ fn play(arguments: &Arguments, screen: &Screen) -> Result<Option<bool>, StoryErr
     });
     if matches!(ended, Ok(None)) {
         screen.say("interrupted; the cluster is taken away");
-        // What was under way may still write to the lab's directory, so that is waited for first.
+        // Waits for blocking tasks first: they may still write to the lab's directory.
         drop(runtime);
         isp_lab::down(&arguments.name)?;
     }
     ended
 }
 
-/// Ctrl-C, or whatever else tells a program to end.
+/// Completes on Ctrl-C or another signal that asks the program to end.
 async fn interrupted() {
     let wait = async |kind| match signal(kind) {
         Ok(mut signals) => {

@@ -1,4 +1,4 @@
-//! Asking, cell by cell.
+//! Sends the requests of a table.
 
 use std::time::Duration;
 
@@ -10,13 +10,15 @@ use crate::story::StoryError;
 use crate::table::{Addresses, Asker, Cell, Outcome, Seen, Stage, Table, Target, expected, questions};
 use crate::world::{GUARDED, OPEN, World};
 
-/// kube-proxy and Envoy follow a change within seconds; on a busy machine it takes longer.
+/// How long to retry: kube-proxy and Envoy need seconds to follow a change, and longer on a busy
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Waits until the external address is served, by asking from where nobody counts. A node that does not serve it yet takes the first packet
-/// of a connection for one to be passed on, and for two minutes all that look the same: a client that has asked too early and by
-/// chance uses the same port again finds nobody. If it never comes, the tables tell.
+/// Waits until the external address is served, with requests from the router, which appear in no
+/// table. A node without a rule for the address forwards the first packet, and its conntrack table
+/// keeps the untranslated connection for two minutes. A client that sends too early and reuses the
+/// port within that time gets no reply. If the address is never served, the tables show it.
 pub(crate) async fn wait_until_served(world: &World) -> Result<(), StoryError> {
     let deadline = Instant::now() + PATIENCE;
     for addresses in &world.addresses {
@@ -30,7 +32,7 @@ pub(crate) async fn wait_until_served(world: &World) -> Result<(), StoryError> {
     Ok(())
 }
 
-/// Asks everything, family by family. What is not as expected is asked again for a while, and then told as it is.
+/// Sends all requests, family by family. Retries unexpected results for a while, then records them.
 pub(crate) async fn table(world: &World, stage: Stage) -> Result<Table, StoryError> {
     let mut cells = Vec::new();
     for addresses in &world.addresses {
@@ -40,7 +42,8 @@ pub(crate) async fn table(world: &World, stage: Stage) -> Result<Table, StoryErr
 }
 
 async fn of_family(world: &World, stage: Stage, addresses: &Addresses) -> Result<Vec<Cell>, StoryError> {
-    // Pod and host elsewhere come to the router with the same address, so the packets of one at a time are counted.
+    // The pod and the host reach the router with the same source IP, so requests whose packets are
+    // counted run one at a time.
     let (alone, together): (Vec<_>, Vec<_>) =
         questions().partition(|(asker, target)| is_counted(*asker, *target));
     let together = together.into_iter().map(|question| cell(world, stage, addresses, question));
@@ -74,7 +77,7 @@ async fn cell(
     }
 }
 
-/// First what everybody may ask, to see what is seen; then what the policy guards.
+/// Requests the open path first, for the observed addresses; then the path that the policy guards.
 async fn ask(
     world: &World,
     asker: Asker,
@@ -96,7 +99,7 @@ async fn ask(
     if !world.has_mesh() {
         return Ok(Outcome::Seen(Seen { gateway: None, application, status: 200, through_router }));
     }
-    // The gateway writes down whom it sees.
+    // The gateway adds the source IP it sees to X-Forwarded-For.
     let gateway = open.forwarded_for();
     let status = match question(GUARDED).await? {
         Answer::Seen(_) => 200,

@@ -1,16 +1,16 @@
-//! Where the story is told: lines, and on a terminal one last line that changes.
+//! The demo's output: lines, and on a terminal a status line that is rewritten.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Back to the beginning of the line, and what stands there away.
+/// Returns to the start of the line and erases it.
 const CLEAR: &str = "\r\x1b[2K";
 const RED: &str = "\x1b[31m";
 const GREEN: &str = "\x1b[32m";
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// How something is meant.
+/// The meaning of a coloured text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -18,13 +18,13 @@ pub(crate) enum Tone {
     Heading,
 }
 
-/// Standard output, or standard error when the former is for machines.
+/// Standard output, or standard error if the former is JSON.
 #[derive(Debug)]
 pub(crate) struct Screen {
     to_error: bool,
-    /// Whether control characters mean something where this goes.
+    /// Whether the output is a terminal that understands control characters.
     live: bool,
-    /// The changing line that stands there, or what it said last.
+    /// The last status.
     last: Mutex<String>,
 }
 
@@ -36,7 +36,8 @@ impl Screen {
     }
 
     fn write(&self, text: &str) {
-        // Nobody reads any more: the story is told to its end all the same, because it ends with cleaning up.
+        // Ignores write errors: the demo must run to its end even without a reader, because it ends
+        // with the cleanup.
         let _ = if self.to_error {
             io::stderr().write_all(text.as_bytes())
         } else {
@@ -44,7 +45,7 @@ impl Screen {
         };
     }
 
-    /// A line that stays.
+    /// Prints a permanent line.
     pub(crate) fn say(&self, line: &str) {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let clear = if self.live { CLEAR } else { "" };
@@ -59,7 +60,8 @@ impl Screen {
         eprintln!("{}error: {line}", if self.live { CLEAR } else { "" });
     }
 
-    /// How things stand: on a terminal the last line with all of it, elsewhere a line whenever `what` has changed.
+    /// Shows the status: on a terminal as the rewritten last line, otherwise as a new line whenever
+    /// `what` changes.
     pub(crate) fn stand(&self, what: &str, counts: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if self.live {

@@ -1,4 +1,4 @@
-//! The client that keeps asking, from before the object comes until after it is gone.
+//! The client that sends continuously, from before the object is applied until after it is deleted.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -20,13 +20,13 @@ use crate::story::StoryError;
 use crate::table::Target;
 use crate::world::{OPEN, World};
 
-/// Milliseconds from one question to the next, each over a connection of its own, and until one counts as not answered.
+/// Milliseconds between requests, each over a new connection, and the timeout of a request.
 const INTERVAL: &str = "20";
 const TIMEOUT: &str = "5000";
-/// Until the last questions are answered or have timed out.
+/// How long to wait for the last requests.
 const END: Duration = Duration::from_secs(15);
 
-/// What became of the questions.
+/// The results of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Counts {
@@ -43,12 +43,12 @@ struct Tally {
     failed: AtomicU64,
 }
 
-/// A client at work, in each IP family.
+/// One running client per IP family.
 pub(crate) struct Steady {
     programs: Vec<Program>,
 }
 
-/// The program that asks one address.
+/// The client process for one address.
 struct Program {
     child: Child,
     tally: Arc<Tally>,
@@ -72,7 +72,7 @@ impl Steady {
         Ok(Self { programs })
     }
 
-    /// For the screen.
+    /// The counts as text, for the screen.
     pub(crate) fn counts(&self) -> String {
         let all = |of: fn(&Tally) -> &AtomicU64| -> u64 {
             self.programs.iter().map(|program| of(&program.tally).load(Ordering::Relaxed)).sum()
@@ -80,7 +80,7 @@ impl Steady {
         format!("{} requests, {} failed", all(|tally| &tally.sent), all(|tally| &tally.failed))
     }
 
-    /// Asks nothing more, and waits for what is on its way.
+    /// Stops sending, and waits for requests in flight.
     pub(crate) async fn end(self) -> Result<Counts, StoryError> {
         let mut all = Counts::default();
         for program in self.programs {
@@ -121,7 +121,7 @@ impl Program {
 
     async fn end(mut self) -> Result<Counts, StoryError> {
         if let Some(client) = self.program() {
-            // It may just have ended.
+            // The client may have just ended.
             let _ = kill(client, Signal::SIGINT);
         }
         let gone = || StoryError::Missing("the end of the client that kept asking".to_owned());
@@ -129,7 +129,7 @@ impl Program {
         self.reader.await.map_err(|_| gone())
     }
 
-    /// The child has entered the client's network and waits there for the program that it started.
+    /// The process id of the client itself: the child is nsenter, which waits for it.
     fn program(&self) -> Option<Pid> {
         let id = self.child.id()?;
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
@@ -148,7 +148,7 @@ async fn read(output: ChildStdout, tally: Arc<Tally>) -> Counts {
     counts
 }
 
-/// How many failures are told one by one.
+/// The number of failures to report individually.
 const TOLD: usize = 10;
 
 impl Counts {

@@ -1,4 +1,4 @@
-//! The order of it all.
+//! The order of the demo's steps.
 
 use std::io::Write;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const OVERLAY: &str = "manifests/overlays/lab";
 const DEADLINE: Duration = Duration::from_mins(5);
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Why the story could not be told to its end.
+/// Why the demo could not be completed.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub(crate) enum StoryError {
@@ -49,7 +49,7 @@ impl From<kube::Error> for StoryError {
     }
 }
 
-/// For machines.
+/// The machine-readable report (`--json`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -61,7 +61,7 @@ struct Report {
     steady: Counts,
 }
 
-/// Whether everything was as it should be.
+/// Runs the demo. Returns whether all results were as expected.
 pub(crate) async fn tell(arguments: &Arguments, screen: &Screen) -> Result<bool, StoryError> {
     screen.heading(
         "1. Start a cluster: one ingress node, two non-ingress nodes, two external clients, an external IP",
@@ -152,7 +152,8 @@ async fn delete(world: &World, steady: &Steady, screen: &Screen) -> Result<(), S
     Ok(())
 }
 
-/// Pods keep the sidecar that they were created with, so the application is restarted, as `status.sidecars` says.
+/// Restarts the application, as `status.sidecars` requests: pods keep the sidecar that they were
+/// created with.
 async fn restart(world: &World, steady: &Steady, screen: &Screen) -> Result<(), StoryError> {
     if !world.has_mesh() {
         return Ok(());
@@ -164,7 +165,7 @@ async fn restart(world: &World, steady: &Steady, screen: &Screen) -> Result<(), 
     Ok(())
 }
 
-/// Shows how the object stands until it stands as it must.
+/// Shows the object's status until `is_there` returns true.
 async fn follow(
     world: &World,
     steady: &Steady,
@@ -191,7 +192,7 @@ async fn follow(
     }
 }
 
-/// The object in a line.
+/// The object's status in one line.
 fn stands(object: &IngressSourcePreserve, acknowledged: usize) -> String {
     let Some(status) = &object.status else { return "not observed yet".to_owned() };
     let phase = status.phase.map(|phase| format!("{phase:?}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Who asks whom, and what is seen of him on the way. Pure.
+//! Sources, destinations, and the source IP that each hop sees. Pure.
 
 mod expect;
 mod print;
@@ -11,20 +11,20 @@ use serde::Serialize;
 pub(crate) use self::expect::{Faults, expected, faults};
 pub(crate) use self::print::{differences, lines};
 
-/// Where the address of whoever calls an application through a redirecting sidecar is lost.
+/// The source IP that an application behind a sidecar in REDIRECT mode sees for every client.
 pub(crate) const SIDECAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 6));
 
-/// Who asks.
+/// The source of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Asker {
-    /// Outside, in the range that the policy lets in.
+    /// An external client in the range that the policy admits.
     Client,
-    /// Outside, in another range.
+    /// An external client in another range.
     OtherClient,
     /// A pod on a non-ingress node.
     Pod,
-    /// That node itself.
+    /// The host network of that node.
     Host,
 }
 
@@ -36,17 +36,17 @@ impl Asker {
     }
 }
 
-/// Whom he asks.
+/// The destination of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Target {
-    /// The address that the router sends to the ingress node.
+    /// The external IP, which the router sends to the ingress node.
     ExternalAddress,
-    /// The node port, at the ingress node.
+    /// The NodePort on the ingress node.
     IngressNodePort,
-    /// The node port, at a non-ingress node that is not the asker's.
+    /// The NodePort on a non-ingress node that is not the source's own.
     OtherNodePort,
-    /// From inside.
+    /// The ClusterIP, from inside the cluster.
     ClusterIp,
 }
 
@@ -55,13 +55,13 @@ impl Target {
         [Self::ExternalAddress, Self::IngressNodePort, Self::OtherNodePort, Self::ClusterIp];
 }
 
-/// What there is to ask: nobody outside can ask the ClusterIP.
+/// All requests of a table. The ClusterIP is not reachable from outside.
 pub(crate) fn questions() -> impl Iterator<Item = (Asker, Target)> {
     let all = Target::ALL.into_iter().flat_map(|target| Asker::ALL.map(|asker| (asker, target)));
     all.filter(|(asker, target)| !(asker.is_outside() && *target == Target::ClusterIp))
 }
 
-/// When it is asked.
+/// The stage of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
@@ -70,29 +70,29 @@ pub(crate) enum Stage {
     Restored,
 }
 
-/// The addresses of the story in one IP family.
+/// The demo's addresses in one IP family.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     pub(crate) client: IpAddr,
     pub(crate) other_client: IpAddr,
-    /// The pod that asks, and its node.
+    /// The source pod, and its node.
     pub(crate) pod: IpAddr,
     pub(crate) host: IpAddr,
-    /// The ingress node, and the one that it has towards its own pods.
+    /// The ingress node's address on the fabric, and on its pod bridge.
     pub(crate) ingress_node: IpAddr,
     pub(crate) ingress_bridge: IpAddr,
-    /// The non-ingress node whose node port is asked.
+    /// The non-ingress node whose NodePort is the destination.
     pub(crate) other_node: IpAddr,
-    /// The external address, the Service's own, and its node port.
+    /// The external IP, the ClusterIP and the NodePort of the Service.
     pub(crate) external: IpAddr,
     pub(crate) cluster_ip: IpAddr,
     pub(crate) node_port: u16,
-    /// The gateway's pod, in a mesh.
+    /// The gateway pod's address, with Istio.
     pub(crate) gateway: Option<IpAddr>,
 }
 
 impl Addresses {
-    /// His own.
+    /// The source's own address.
     pub(crate) fn of(&self, asker: Asker) -> IpAddr {
         match asker {
             Asker::Client => self.client,
@@ -113,34 +113,34 @@ impl Addresses {
     }
 }
 
-/// What was seen of him.
+/// The result of a successful request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Seen {
-    /// By the gateway, in a mesh.
+    /// The source IP that the gateway saw, with Istio.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gateway: Option<IpAddr>,
-    /// By the application: its peer.
+    /// The peer address that the application saw.
     pub(crate) application: IpAddr,
-    /// What the policy made of him.
+    /// The HTTP status of the request that the policy guards.
     pub(crate) status: u16,
-    /// Whether the external address was reached through the router, as it is from outside, or by a short cut of the asker's
-    /// own node. Told only where it can differ.
+    /// Whether the request reached the external IP through the router, as from outside, or was
+    /// intercepted by the source's own node. Set only where both are possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) through_router: Option<bool>,
 }
 
-/// What came of it.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Outcome {
     Seen(Seen),
-    /// And why.
+    /// The reason why there was no answer.
     Silent(String),
 }
 
 impl Outcome {
-    /// Why there was no answer is the kernel's affair.
+    /// Compares outcomes, but not the reasons for no answer, which depend on the kernel.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Seen(one), Self::Seen(other)) => one == other,
@@ -150,26 +150,26 @@ impl Outcome {
     }
 }
 
-/// One question and what came of it.
+/// One request and its result.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cell {
     pub(crate) from: Asker,
     pub(crate) to: Target,
-    /// The asker's own address.
+    /// The source's own address.
     pub(crate) own: IpAddr,
-    /// Where he asked.
+    /// The destination address.
     pub(crate) address: String,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
-    /// What is not as whoever wrote the policy would want it.
+    /// What is wrong from the point of view of a policy on source IPs.
     pub(crate) wrong: Faults,
-    /// What was to be expected at this stage, if that is not what came.
+    /// The expected result at this stage, if the actual one differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unexpected: Option<Outcome>,
 }
 
-/// All cells of a stage.
+/// All results of a stage.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Table {
     pub(crate) stage: Stage,

@@ -1,4 +1,5 @@
-//! The cluster of the story: the lab, an application that people reach from outside, and with a mesh a policy by address.
+//! The demo's cluster: the lab, an application with an external IP, and with Istio a policy on
+//! source IPs.
 
 mod objects;
 
@@ -20,28 +21,28 @@ use crate::story::StoryError;
 use crate::table::{Addresses, Asker};
 
 const INGRESS: &str = "edge-1";
-/// Where the pod and the host that ask are.
+/// The node of the source pod and host.
 const ASKING: &str = "work-1";
 const OTHER: &str = "work-2";
 const EXTERNAL: u8 = 10;
-/// Everything of the story is here but the gateway.
+/// The namespace of all the demo's objects except the gateway.
 pub(crate) const NAMESPACE: &str = "shop";
 const ASKING_POD: &str = "asking";
 pub(crate) const DEPLOYMENT: &str = "deployment/registry";
 
-/// The cluster, and what of it depends on whether there is a mesh.
+/// The cluster, and what depends on whether it has Istio.
 pub(crate) struct World {
     pub(crate) lab: Lab,
-    /// One set for each IP family, in the lab's order.
+    /// One set per IP family, in the lab's order.
     pub(crate) addresses: Vec<Addresses>,
     mesh: bool,
 }
 
 impl World {
-    /// Brings up the cluster and the application.
+    /// Starts the cluster and the application.
     pub(crate) async fn up(arguments: &Arguments, screen: &Screen) -> Result<Self, StoryError> {
         let mesh = !arguments.no_istio;
-        // It is told on the way; a function pointer cannot know the screen.
+        // Prints directly: a function pointer cannot capture the screen.
         let progress = |line: &str| eprintln!("  {line}");
         let lab = Lab::builder()
             .name(&arguments.name)
@@ -78,7 +79,7 @@ impl World {
         self.mesh
     }
 
-    /// The object of the story.
+    /// The name and file of the demo's object.
     pub(crate) fn sample(&self) -> (&'static str, &'static str) {
         if self.mesh {
             ("istio", "manifests/samples/istio-gateway.yaml")
@@ -87,7 +88,7 @@ impl World {
         }
     }
 
-    /// A path of the repository.
+    /// The absolute path of a file in the repository.
     pub(crate) fn path(of: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of)
     }
@@ -105,7 +106,7 @@ impl World {
         Api::all(self.lab.client())
     }
 
-    /// How many nodes have acknowledged what they see of the object.
+    /// The number of nodes whose agent has acknowledged its view of the object.
     pub(crate) async fn acknowledged(&self) -> Result<usize, StoryError> {
         let reports: Api<IngressSourceNode> = Api::all(self.lab.client());
         let reports = reports.list(&ListParams::default()).await?;
@@ -117,7 +118,7 @@ impl World {
         Ok(acknowledged.count())
     }
 
-    /// How many packets of the asking node's the router has seen on their way to the external address.
+    /// The number of packets from the source node to the external IP that the router has seen.
     pub(crate) async fn packets_at_the_router(&self) -> Result<u64, StoryError> {
         let list = ["nft", "--json", "list", "counter", "inet", "demo", "asking"];
         let output = self.lab.exec(&Place::Router, &list).await?;
@@ -127,7 +128,7 @@ impl World {
         packets.ok_or_else(|| StoryError::Router(output.stderr))
     }
 
-    /// The gateway's pod may be another one by now.
+    /// Refreshes the addresses: the gateway's pod may have been replaced.
     pub(crate) async fn look_again(&mut self) -> Result<(), StoryError> {
         self.addresses = addresses(&self.lab, self.mesh).await?;
         Ok(())
@@ -181,7 +182,7 @@ fn addresses_of(pod: &Pod) -> Vec<IpAddr> {
     listed.filter_map(|address| address.ip.parse().ok()).collect()
 }
 
-/// A node is the first in the networks of its pods.
+/// The first address of each pod network, which is the node's own.
 fn firsts_of(networks: &[String]) -> Vec<IpAddr> {
     let first = |network: &String| match network.split_once('/')?.0.parse().ok()? {
         IpAddr::V4(network) => Some(Ipv4Addr::from_bits(network.to_bits() + 1).into()),
@@ -190,7 +191,8 @@ fn firsts_of(networks: &[String]) -> Vec<IpAddr> {
     networks.iter().filter_map(first).collect()
 }
 
-/// What a cloud would do: the application's Service gets an address of the router's in each family, which leads to the ingress node.
+/// Gives the application's Service an external IP in each family, as a cloud provider would, and
+/// routes it to the ingress node.
 async fn give_address(lab: &Lab) -> Result<(), StoryError> {
     let services: Api<Service> = Api::namespaced(lab.client(), NAMESPACE);
     let addresses = EXTERNAL_RANGE.hosts(EXTERNAL, lab.topology().families);
@@ -203,8 +205,8 @@ async fn give_address(lab: &Lab) -> Result<(), StoryError> {
     Ok(())
 }
 
-/// Whether a question passed the router cannot be seen from its answer. One counter does for all families: those whose packets
-/// are counted ask one at a time.
+/// Counts packets at the router, because an answer does not show whether its request passed there.
+/// One counter serves all families: requests whose packets are counted run one at a time.
 async fn count_at_the_router(lab: &Lab, addresses: &[Addresses]) -> Result<(), StoryError> {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let mut steps = vec![

@@ -1,4 +1,4 @@
-//! The demo as people run it, and as they break it off.
+//! The demo as people run it, and as they interrupt it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -27,10 +27,11 @@ fn is_gone(name: &str) -> bool {
     isp_lab::list().unwrap().iter().all(|(lab, _)| lab != name)
 }
 
-/// Who asks what, and what is seen: at the gateway, at the application, the policy's answer, and whether it came past the way in.
+/// Source, destination, what was seen (by the gateway, by the application, the policy's status),
+/// and whether the request went through the router.
 type Row = (&'static str, &'static str, Option<(&'static str, &'static str, u64)>, Option<bool>);
 
-/// A pod or a gateway has another address each time.
+/// Pods have another address in each run.
 const POD: &str = "a pod on work-1";
 const GATEWAY: &str = "the gateway's pod";
 
@@ -68,7 +69,7 @@ const AFTER: [Row; 14] = [
     ("host", "cluster-ip", Some(("10.90.0.12", GATEWAY, 403)), None),
 ];
 
-/// A cell as its row would have it, with the addresses that differ from run to run by their names.
+/// A cell in the format of its row. Names replace the addresses that differ from run to run.
 fn seen(cell: &Value) -> Value {
     let named = |address: &Value| match address.as_str().unwrap_or_default() {
         ip if ip.starts_with("10.244.2.") => json!(POD),
@@ -85,7 +86,7 @@ fn seen(cell: &Value) -> Value {
 
 #[test]
 fn in_a_mesh_every_cell_is_as_it_should_be() {
-    // `cargo xtask demo` hands its words, of which README has none, to this program.
+    // `cargo xtask demo` passes its arguments to this program; README uses none.
     let [readme] = isp_lab::docs::commands("README.md", "in_a_mesh_every_cell_is_as_it_should_be").unwrap();
     assert_eq!(readme.words(), [["cargo", "xtask", "demo"]]);
     let report = report(&demo("demo-mesh").output().unwrap());
@@ -116,13 +117,13 @@ fn without_a_mesh_and_with_iptables_twice_in_a_row() {
     }
 }
 
-/// What stands in for the addresses that are the same in each family: the client's, and the ingress node's towards its pods.
+/// Per family: the client's address, and the ingress node's address on its pod bridge.
 const FAMILIES: [(&str, &str, &str); 2] =
     [("IPv4", "198.51.100.10", "10.244.1.1"), ("IPv6", "2001:db8:1::a", "fd00:244:0:1::1")];
-/// Questions in each family.
+/// The number of requests per family.
 const QUESTIONS: usize = BEFORE.len();
 
-/// Flags of the families, and kube-proxy's mode. The campaign has all of them.
+/// Family flags and kube-proxy modes. The campaign runs all combinations.
 fn families() -> Vec<(&'static str, &'static str)> {
     let most_telling = ("--dual-stack", "nftables");
     if std::env::var_os("ISP_SOAK_FAMILIES").is_none() {
@@ -144,7 +145,7 @@ fn with_ipv6_every_cell_is_as_it_should_be_in_each_family() {
             let cells = table["cells"].as_array().unwrap();
             assert_eq!(cells.len(), wanted.len() * QUESTIONS);
             for (cells, (family, client, bridge)) in cells.chunks(QUESTIONS).zip(&wanted) {
-                // The client's question to the external address, before, after and restored.
+                // The client's request to the external IP, before, after and restored.
                 let seen = if stage == 1 { client } else { bridge };
                 assert_eq!(cells[0]["own"], *client, "{family}");
                 assert_eq!(cells[0]["seen"]["application"], *seen, "{family}, {stage}");
@@ -155,12 +156,13 @@ fn with_ipv6_every_cell_is_as_it_should_be_in_each_family() {
     }
 }
 
-/// Moments at which it is broken off, in seconds since its start, and its arguments. The campaign has more, and in a mesh, too.
+/// The moments to interrupt it, in seconds since its start, and its arguments. The campaign has
+/// more, and also runs with Istio.
 fn moments() -> Vec<(f64, &'static [&'static str])> {
     let spread = |count: u32, seconds: f64, arguments: &'static [&'static str]| {
         (0..count).map(move |n| (0.3 + seconds * f64::from(n) / f64::from(count), arguments))
     };
-    // Most of the time that the whole of it takes, without a mesh and with one.
+    // Covers most of the demo's duration, without and with Istio.
     let plain = |count| spread(count, 70.0, &["--no-istio"]);
     match std::env::var("ISP_SOAK_DEMO") {
         Err(_) => plain(3).collect(),
@@ -178,7 +180,7 @@ fn broken_off_at_any_moment_it_leaves_nothing_behind() {
             demo("demo-broken").args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_secs_f64(moment));
         let pid = Pid::from_raw(child.id().try_into().unwrap());
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = kill(pid, Signal::SIGINT);
         let told = Instant::now();
         let status = child.wait().unwrap();
@@ -193,7 +195,7 @@ fn broken_off_at_any_moment_it_leaves_nothing_behind() {
     }
 }
 
-/// Processes, mounts and control groups of a lab.
+/// The remaining processes, mounts and control groups of a lab.
 fn left_over(name: &str) -> Vec<String> {
     let of_lab = format!("/labs/{name}/");
     let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {

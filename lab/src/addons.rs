@@ -1,5 +1,6 @@
-//! What a cluster gets once its API server answers: the nodes' ranges and roles, kube-proxy, CoreDNS and a role for
-//! the API server's calls to kubelets, laid out as kubeadm does. Pure: the objects as JSON.
+//! The objects that a cluster gets once its API server is ready: labels and pod CIDRs of the nodes,
+//! kube-proxy, CoreDNS, and a role for the API server's requests to kubelets. The layout is
+//! kubeadm's. Pure: objects as JSON.
 
 mod coredns;
 mod kube_proxy;
@@ -11,10 +12,10 @@ use crate::lab::ProxyMode;
 use crate::provision::KubernetesVersion;
 use crate::topology::{Node, Topology};
 
-/// The label of nodes through which traffic enters.
+/// The label of ingress nodes.
 pub(crate) const INGRESS_ROLE: &str = "node-role.kubernetes.io/ingress";
 
-/// A node's object: its labels and the range of its pods. Its kubelet registers the rest.
+/// A node's labels and pod CIDRs. The kubelet registers the rest.
 pub(crate) fn node(topology: &Topology, node: &Node) -> Value {
     let ranges = node.pod_cidrs(topology.families);
     let labels = if node.ingress { json!({INGRESS_ROLE: ""}) } else { json!({}) };
@@ -26,7 +27,7 @@ pub(crate) fn node(topology: &Topology, node: &Node) -> Value {
     })
 }
 
-/// Everything else, as one list.
+/// All other objects, as one list.
 pub(crate) fn cluster(
     topology: &Topology,
     mode: ProxyMode,
@@ -49,7 +50,7 @@ fn kubelet_access() -> Value {
     })
 }
 
-/// A service account of kube-system.
+/// A ServiceAccount in kube-system.
 fn service_account(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "kube-system"}})
 }

@@ -1,4 +1,4 @@
-//! What the project's own programs have asked of the API server: its audit log, which holds nobody else's requests
+//! The API server's audit log, which records only the requests of the project's own programs
 //! (`lab/audit/policy.yaml`).
 
 use std::fs;
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// One request.
+/// One request to the API server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
-    /// Who asked.
+    /// The user that sent it.
     pub user: String,
-    /// How, such as `list`.
+    /// The verb, such as `list`.
     pub verb: String,
-    /// The API group; empty for the core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// The resource, with its subresource if it is about one.
+    /// The resource, with the subresource if there is one.
     pub resource: String,
-    /// The namespace, if it is about one.
+    /// The namespace, for namespaced requests.
     pub namespace: Option<String>,
-    /// The name, if it is about one object.
+    /// The object's name, for requests about one object.
     pub name: Option<String>,
-    /// The answer's HTTP code.
+    /// The HTTP status code of the response.
     pub code: u16,
 }
 
@@ -57,14 +57,14 @@ struct Status {
     code: Option<u16>,
 }
 
-/// The name of the log among a lab's.
+/// The name of the log among a lab's logs.
 pub(crate) const LOG: &str = "audit";
 
 pub(crate) fn policy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("audit/policy.yaml")
 }
 
-/// The requests about resources, in their order. A line that is being written is left out.
+/// The requests about resources, in order. Skips lines that are still being written.
 pub(crate) fn read(log: &Path) -> io::Result<Vec<Request>> {
     let text = fs::read_to_string(log)?;
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());

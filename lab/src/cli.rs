@@ -1,4 +1,4 @@
-//! Arguments in, one call of the library, an exit code out.
+//! The command line: parses arguments, calls the library, returns an exit code.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -16,7 +16,7 @@ use isp_lab::{Lab, LabError, Place, ProxyMode, init, release, run_guest};
 #[derive(Debug, Parser)]
 #[command(name = "lab", version, arg_required_else_help = true)]
 struct Cli {
-    /// Which lab; labs of different names run beside each other.
+    /// The lab's name. Labs with different names run side by side.
     #[arg(long, global = true, default_value = "default")]
     name: String,
     #[command(subcommand)]
@@ -25,21 +25,21 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Build what is missing and start a cluster.
+    /// Build missing parts and start a cluster.
     Up(Up),
-    /// End a lab and take everything of it away.
+    /// Stop a lab and remove everything it created.
     Down,
-    /// Show the labs and how the components of this one are.
+    /// List the labs and the components of this one.
     Status,
     /// Print the path of a kubeconfig that works from the host.
     Kubeconfig,
-    /// Run kubectl on the lab.
+    /// Run kubectl.
     Kubectl {
-        /// Arguments of kubectl.
+        /// Arguments for kubectl.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Run a program in the network of a place.
+    /// Run a program in the network namespace of a place.
     Exec {
         /// A node's name, client, client-2, router, control-plane or pod/<namespace>/<name>.
         place: Place,
@@ -47,9 +47,9 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         command: Vec<String>,
     },
-    /// Have the router send an external address (192.0.2.0/24) to nodes; to nobody without nodes.
+    /// Make the router send an external IP (192.0.2.0/24) to nodes; without nodes, to none.
     Route {
-        /// The external address.
+        /// The external IP.
         address: IpAddr,
         /// The nodes, separated by commas.
         #[arg(value_delimiter = ',')]
@@ -60,31 +60,32 @@ enum Command {
         /// The component.
         component: String,
     },
-    /// Make an image archive (OCI) known to every node.
+    /// Load an OCI archive on every node.
     LoadImage {
         /// The archive.
         archive: PathBuf,
     },
-    /// Pack a program of this workspace as the image by which it is released, an OCI archive.
+    /// Pack a program of this workspace as its release image, an OCI archive.
     Pack {
-        /// The program, built for release.
+        /// The program, from a release build.
         program: PathBuf,
-        /// Where the archive goes.
+        /// The directory for the archive.
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
-    /// Build or install what a kind of test needs.
+    /// Build or install everything that a kind of test needs.
     Provision {
-        /// What it is for.
+        /// The kind of test.
         #[arg(long = "for", value_enum)]
         purpose: Purpose,
         /// The Kubernetes release.
         #[arg(long, default_value_t)]
         kubernetes: KubernetesVersion,
     },
-    /// Say whether tests of a kind can run on this machine; exit code 1 and the reason if not.
+    /// Check whether a kind of test can run on this machine; if not, print the reason and exit with
+    /// 1.
     CanRun {
-        /// What it is for.
+        /// The kind of test.
         #[arg(value_enum)]
         purpose: Purpose,
     },
@@ -98,24 +99,24 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct Up {
-    /// The nodes, separated by commas; those called edge… are ingress nodes.
+    /// The nodes, separated by commas; those named edge… are ingress nodes.
     #[arg(long, value_delimiter = ',', default_value = "edge-1,work-1,work-2")]
     nodes: Vec<String>,
-    /// The ingress nodes, when they are others.
+    /// The ingress nodes, if not those named edge….
     #[arg(long, value_delimiter = ',')]
     ingress_nodes: Option<Vec<String>>,
-    /// How kube-proxy programs the kernel.
+    /// kube-proxy's mode.
     #[arg(long, value_enum, default_value_t)]
     proxy_mode: ProxyMode,
     /// The Kubernetes release.
     #[arg(long, default_value_t)]
     kubernetes: KubernetesVersion,
-    /// Install Istio with an ingress gateway on the ingress nodes.
+    /// Install Istio, with an ingress gateway on the ingress nodes.
     #[arg(long)]
     istio: bool,
     #[command(flatten)]
     families: FamilyFlags,
-    /// The port on the host's loopback that leads to the API server; any free one when left out.
+    /// The port on the host's loopback that forwards to the API server; 0 selects any free port.
     #[arg(long, default_value_t = 0)]
     api_port: u16,
 }
@@ -152,7 +153,7 @@ fn run(name: &str, command: Command) -> Result<ExitCode, LabError> {
         .map_err(|source| LabError::File { path: "the runtime".into(), source })?;
     let ended = runtime.block_on(act(name, command));
     if matches!(ended, Err(LabError::Interrupted)) {
-        // What was under way may still write to the lab's directory, so that is waited for first.
+        // Waits for blocking tasks first: they may still write to the lab's directory.
         drop(runtime);
         isp_lab::down(name)?;
     }
@@ -170,7 +171,8 @@ async fn act(name: &str, command: Command) -> Result<ExitCode, LabError> {
             return replace(kubectl.args(arguments));
         }
         Command::Exec { place, mut command } => {
-            // It starts in the lab's root directory, so a path from here must not depend on where here is.
+            // The program starts in the lab's root directory, so a relative path must be made
+            // absolute.
             if command[0].contains('/') {
                 let path = fs::canonicalize(&command[0])
                     .map_err(|source| LabError::File { path: (&command[0]).into(), source })?;
@@ -204,7 +206,8 @@ async fn act(name: &str, command: Command) -> Result<ExitCode, LabError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Becomes another program, so that signals, the terminal and the exit code are its own.
+/// Replaces this process with another program, so that signals, terminal and exit code are that
+/// program's.
 fn replace(command: &mut std::process::Command) -> Result<ExitCode, LabError> {
     let source = command.exec();
     Err(LabError::File { path: command.get_program().into(), source })
@@ -223,7 +226,7 @@ async fn up(name: &str, arguments: Up) -> Result<(), LabError> {
     if let Some(nodes) = arguments.ingress_nodes {
         builder = builder.ingress_nodes(nodes);
     }
-    // An interrupted start leaves nothing behind.
+    // Ctrl-C during the start removes the lab.
     let lab = tokio::select! {
         lab = builder.up() => lab?,
         _ = tokio::signal::ctrl_c() => return Err(LabError::Interrupted),

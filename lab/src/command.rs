@@ -1,5 +1,5 @@
-//! Running other programs: always an argument list, never a shell; a failure says which command, how it ended and
-//! what it printed last.
+//! Runs other programs: with an argument list, never through a shell. An error has the command, its
+//! exit status and the last lines of its output.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -8,16 +8,16 @@ use std::process::{Command, ExitStatus, Stdio};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What a finished program printed.
+/// The result of a finished program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Standard output.
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// Whether it ended with 0.
+    /// Whether its exit code is 0.
     pub success: bool,
-    /// Its exit code, unless a signal ended it.
+    /// The exit code; none if a signal killed it.
     pub code: Option<i32>,
 }
 
@@ -32,7 +32,7 @@ impl From<std::process::Output> for Output {
     }
 }
 
-/// Why a program did not do its work.
+/// Why a command failed.
 #[derive(Debug, Error)]
 pub enum CommandError {
     /// It could not be started.
@@ -40,22 +40,22 @@ pub enum CommandError {
     Start {
         /// Program and arguments.
         command: String,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// It ended with something else than 0.
+    /// Its exit code is not 0.
     #[error("{command} ended with {status}: {last}")]
     Failed {
         /// Program and arguments.
         command: String,
-        /// How it ended.
+        /// The exit status.
         status: String,
-        /// The last lines it printed.
+        /// The last lines of its output.
         last: String,
     },
 }
 
-/// The command as a person would read it.
+/// The command line as text.
 pub(crate) fn describe(command: &Command) -> String {
     let mut line = command.get_program().to_string_lossy().into_owned();
     for argument in command.get_args() {
@@ -64,24 +64,24 @@ pub(crate) fn describe(command: &Command) -> String {
     line
 }
 
-/// Runs the command to its end and wants success.
+/// Runs the command and fails unless its exit code is 0.
 pub(crate) fn run(command: &mut Command) -> Result<Output, CommandError> {
     run_with_input(command, "")
 }
 
-/// The same, with something on its standard input.
+/// Like [`run`], with `input` on standard input.
 pub(crate) fn run_with_input(command: &mut Command, input: &str) -> Result<Output, CommandError> {
     let output = output(command, input)?;
     check(&describe(command), output)
 }
 
-/// Runs the command to its end, whatever that is.
+/// Runs the command and returns its output, whatever the exit code.
 pub(crate) fn output(command: &mut Command, input: &str) -> Result<Output, CommandError> {
     let finished = spawn_piped(command).and_then(|mut child| {
         let stdin = child.stdin.take();
         std::thread::scope(|scope| {
-            // Beside the reading, so that neither side waits for the other. A program that does not read its input
-            // to the end has its own reason, which its exit tells.
+            // Writes while reading, to avoid a deadlock on full pipes. Write errors are ignored: if
+            // the program stops reading early, its exit code explains it.
             scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
             child.wait_with_output()
         })
@@ -93,7 +93,7 @@ fn spawn_piped(command: &mut Command) -> io::Result<std::process::Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
-/// Turns an unsuccessful end into an error.
+/// Turns a failed exit status into an error.
 pub(crate) fn check(command: &str, output: Output) -> Result<Output, CommandError> {
     if output.success {
         return Ok(output);
@@ -103,7 +103,7 @@ pub(crate) fn check(command: &str, output: Output) -> Result<Output, CommandErro
     Err(CommandError::Failed { command: command.to_owned(), status, last: last_lines(printed, 12) })
 }
 
-/// How a child that was not read ended, as an error when it did not succeed.
+/// The same for a child whose output was not captured.
 pub(crate) fn check_status(command: &str, status: ExitStatus, last: &str) -> Result<(), CommandError> {
     if status.success() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The programs of a control plane and how they are started: pure, the same for a whole lab and for a control plane
-//! on loopback.
+//! The command lines of the control plane's programs, for labs and for control planes on loopback.
+//! Pure.
 
 use std::path::{Path, PathBuf};
 
@@ -13,33 +13,34 @@ use crate::topology::{Families, POD_RANGE, SERVICE_RANGE};
 /// One long-running program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Component {
-    /// Its name in status and logs, such as `kube-apiserver` or `edge-1/kubelet`.
+    /// The name in status and logs, such as `kube-apiserver` or `edge-1/kubelet`.
     pub(crate) name: String,
-    /// The node whose namespaces it runs in; none for the control plane's.
+    /// The node whose namespaces it runs in; none for the control plane.
     pub(crate) node: Option<String>,
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
-    /// Whether it starts when the API server is ready. Started before, it would wait longer than that takes.
+    /// Whether it starts only when the API server is ready. If it started earlier, its retry
+    /// back-off would cost more time than the wait.
     pub(crate) after_api: bool,
 }
 
-/// Where a control plane listens and keeps its data.
+/// Addresses and data directory of a control plane.
 #[derive(Debug, Clone)]
 pub(crate) struct ControlPlaneSettings {
-    /// The address that the API server listens on.
+    /// The API server's listen address.
     pub(crate) bind: String,
-    /// The address that it tells others, when that is one that they can use.
+    /// The API server's advertised address; none on loopback.
     pub(crate) advertise: Option<String>,
     pub(crate) api_port: u16,
     pub(crate) etcd_ports: (u16, u16),
-    /// etcd's data.
+    /// etcd's data directory.
     pub(crate) data: PathBuf,
     pub(crate) families: Families,
-    /// Where the API server writes down what the project's own programs ask.
+    /// The path of the API server's audit log.
     pub(crate) audit: PathBuf,
-    /// The API server's `AdmissionConfiguration`, if it has one.
+    /// The path of the API server's `AdmissionConfiguration`, if any.
     pub(crate) admission: Option<PathBuf>,
-    /// Where the controller-manager serves its own metrics; none for nowhere.
+    /// The controller-manager's port for metrics; none disables it.
     pub(crate) manager_port: Option<u16>,
 }
 
@@ -83,7 +84,7 @@ fn etcd(credentials: &Credentials, settings: &ControlPlaneSettings) -> Vec<Strin
         format!("--listen-peer-urls={peers}"),
         format!("--initial-advertise-peer-urls={peers}"),
         format!("--initial-cluster=lab={peers}"),
-        // The data ends with the lab, so nothing is gained by waiting for the disk.
+        // The data is discarded with the lab, so it need not survive a crash.
         "--unsafe-no-fsync".to_owned(),
         "--log-level=warn".to_owned(),
     ];
@@ -98,7 +99,7 @@ fn etcd(credentials: &Credentials, settings: &ControlPlaneSettings) -> Vec<Strin
     arguments
 }
 
-/// As kubeadm starts it.
+/// The API server's arguments, as kubeadm sets them.
 fn api_server(credentials: &Credentials, settings: &ControlPlaneSettings) -> Vec<String> {
     let file = |name: &str| credentials.file(name);
     let mut arguments = vec![
@@ -137,7 +138,8 @@ fn api_server(credentials: &Credentials, settings: &ControlPlaneSettings) -> Vec
     arguments.extend(admission.map(|file| format!("--admission-control-config-file={}", file.display())));
     match &settings.advertise {
         Some(address) => arguments.push(format!("--advertise-address={address}")),
-        // Endpoints may not hold a loopback address, and nobody follows the `kubernetes` Service there.
+        // Endpoints must not have loopback addresses, and nothing uses the `kubernetes` Service on
+        // loopback.
         None => arguments.push("--endpoint-reconciler-type=none".to_owned()),
     }
     arguments
@@ -156,13 +158,14 @@ fn controller_manager(credentials: &Credentials, settings: &ControlPlaneSettings
             format!("--cluster-signing-cert-file={}", credentials.file("ca.crt")),
             format!("--cluster-signing-key-file={}", credentials.file("ca.key")),
             format!("--cluster-cidr={}", POD_RANGE.cidrs(settings.families).join(",")),
-            // The lab gives each node its range, so that addresses follow the order of the nodes' names.
+            // The lab assigns the pod CIDRs, so that they follow the order of the nodes.
             "--allocate-node-cidrs=false".to_owned(),
         ])
         .collect()
 }
 
-/// Everything that is a client of the API server asks it also who its own callers are.
+/// Kubeconfig flags. Clients of the API server also use it to authenticate and authorize their own
+/// callers.
 fn clients(user: &str, credentials: &Credentials) -> impl Iterator<Item = String> {
     let path = credentials.kubeconfig_path(user).display().to_string();
     ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"]

@@ -1,5 +1,6 @@
-//! A control plane without nodes: etcd, API server and controller-manager on loopback, as whoever runs the test.
-//! For everything that needs the real API and no packets. kwok simulates nodes and pods where thousands are wanted.
+//! A control plane without nodes: etcd, API server and controller-manager on loopback, running as
+//! the current user. For tests that need the real API but no traffic. kwok can simulate thousands
+//! of nodes and pods.
 
 mod processes;
 
@@ -25,12 +26,12 @@ use crate::provision::{self, KubernetesVersion, Programs, ProvisionError, Purpos
 use crate::topology::Families;
 
 const DEADLINE: Duration = Duration::from_secs(90);
-/// Another process may take a port between its choice and its use.
+/// Another process may take a free port before it is used.
 const ATTEMPTS: usize = 3;
 
 static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
 
-/// Why there is no control plane.
+/// Why a control plane could not be started or used.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ControlPlaneError {
@@ -56,7 +57,8 @@ pub enum ControlPlaneError {
     Lost,
 }
 
-/// A running control plane. Its processes end with the process that started it, however that ends.
+/// A running control plane. Its processes are killed when the process that started them ends, even
+/// if that one is killed.
 pub struct ControlPlane {
     directory: PathBuf,
     programs: Programs,
@@ -66,23 +68,24 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// The control plane of this test binary: started by the first test that asks, used by all. Tests keep out of each
-    /// other's way by a namespace, or a prefix of names, for each.
+    /// The shared control plane of this test binary, started by the first test that needs it. Tests
+    /// isolate themselves with their own namespaces or name prefixes.
     pub async fn shared() -> Result<&'static Self, ControlPlaneError> {
         SHARED.get_or_try_init(Self::start).await
     }
 
-    /// A control plane of one's own.
+    /// Starts a separate control plane.
     pub async fn start() -> Result<Self, ControlPlaneError> {
         Self::start_version(KubernetesVersion::default()).await
     }
 
-    /// The same, of another release.
+    /// Starts a separate control plane of another release.
     pub async fn start_version(version: KubernetesVersion) -> Result<Self, ControlPlaneError> {
         Self::start_as(version, None).await
     }
 
-    /// The same, with an `AdmissionConfiguration`, which can say how the API server introduces itself to webhooks.
+    /// Starts a separate control plane with an `AdmissionConfiguration`, which can set the API
+    /// server's credentials for webhooks.
     pub async fn start_with_admission(configuration: &Path) -> Result<Self, ControlPlaneError> {
         Self::start_as(KubernetesVersion::default(), Some(configuration)).await
     }
@@ -140,17 +143,18 @@ impl ControlPlane {
         Ok(this)
     }
 
-    /// A client with all rights, bound to the runtime that it is made in: make one in each test.
+    /// A client with cluster-admin rights. It is bound to the current runtime, so each test needs
+    /// its own.
     pub fn client(&self) -> Result<Client, ControlPlaneError> {
         Ok(Client::try_from(self.config.clone()).map_err(Box::new)?)
     }
 
-    /// A kubeconfig with all rights.
+    /// The path of a kubeconfig with cluster-admin rights.
     pub fn kubeconfig(&self) -> PathBuf {
         self.credentials().kubeconfig_path("admin")
     }
 
-    /// Writes a kubeconfig with just the rights of a ServiceAccount.
+    /// Writes a kubeconfig with the rights of a ServiceAccount.
     pub async fn write_kubeconfig_of(
         &self,
         namespace: &str,
@@ -166,12 +170,12 @@ impl ControlPlane {
         Credentials::at(self.directory.join("pki"))
     }
 
-    /// Runs `kubectl`, whatever its end.
+    /// Runs `kubectl` and returns its output, whatever the exit code.
     pub async fn kubectl<S: AsRef<str>>(&self, arguments: &[S]) -> Result<Output, ControlPlaneError> {
         self.kubectl_with_input(arguments, "").await
     }
 
-    /// The same, with something on its standard input.
+    /// Like [`kubectl`](Self::kubectl), with `input` on standard input.
     pub async fn kubectl_with_input<S: AsRef<str>>(
         &self,
         arguments: &[S],
@@ -179,14 +183,15 @@ impl ControlPlane {
     ) -> Result<Output, ControlPlaneError> {
         let mut kubectl = Command::new(self.programs.path("kubectl")?);
         kubectl.args(arguments.iter().map(AsRef::as_ref)).env("KUBECONFIG", self.kubeconfig());
-        // Its own caches, so that it neither reads nor fills the user's.
+        // Keeps kubectl's caches out of the user's home directory.
         kubectl.env("HOME", &self.directory);
         let input = input.to_owned();
         let run = move || command::output(&mut kubectl, &input);
         Ok(tokio::task::spawn_blocking(run).await.map_err(|_| ControlPlaneError::Lost)??)
     }
 
-    /// From now on nodes annotated `kwok.x-k8s.io/node: fake` become ready, and pods bound to them run.
+    /// Starts kwok: nodes annotated `kwok.x-k8s.io/node: fake` become ready, and pods bound to them
+    /// run.
     pub async fn simulate_nodes(&self) -> Result<(), ControlPlaneError> {
         let start = async || {
             self.processes.start(Component {
@@ -208,7 +213,7 @@ impl ControlPlane {
         self.kwok.get_or_try_init(start).await.copied()
     }
 
-    /// What the project's own programs have asked of the API server so far.
+    /// The requests that the project's own programs have sent to the API server so far.
     pub fn audit(&self) -> Result<Vec<audit::Request>, ControlPlaneError> {
         let log = audit_log(&self.directory);
         audit::read(&log).map_err(|source| file(&log, source))
@@ -249,8 +254,8 @@ fn file(path: &Path, source: std::io::Error) -> ControlPlaneError {
     ControlPlaneError::File { path: path.to_owned(), source }
 }
 
-/// A directory named by this process. Those of processes that are gone are removed: a shared control plane ends with
-/// its process and has no other chance to clean up.
+/// Creates a directory named after this process id, and removes those of dead processes: a shared
+/// control plane dies with its process and cannot clean up.
 fn new_directory() -> Result<PathBuf, ControlPlaneError> {
     let all = dirs::cache()?.join("control-planes");
     fs::create_dir_all(&all).map_err(|source| file(&all, source))?;
@@ -271,7 +276,7 @@ fn new_directory() -> Result<PathBuf, ControlPlaneError> {
 }
 
 fn free_ports() -> std::io::Result<[u16; 3]> {
-    // All are held before any is let go, so that they differ.
+    // All listeners are open before any is closed, so that the ports differ.
     let listeners = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     let mut ports = [0; 3];
     for (port, listener) in ports.iter_mut().zip(listeners) {

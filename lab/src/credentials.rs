@@ -1,5 +1,4 @@
-//! The files by which the parts of a cluster know each other: certificates, token keys and kubeconfigs, laid out in
-//! one directory as kubeadm does.
+//! Certificates, token keys and kubeconfigs of a cluster, in one directory with kubeadm's layout.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,31 +13,32 @@ pub(crate) struct Credentials {
     directory: PathBuf,
 }
 
-/// Whose kubeconfigs are made, as file name, user and group. `admin` is what people and tests use.
+/// The kubeconfigs to create, as (file name, user, group). People and tests use `admin`.
 const USERS: [(&str, &str, Option<&str>); 4] = [
     ("admin", "kubernetes-admin", Some("system:masters")),
     ("controller-manager", "system:kube-controller-manager", None),
     ("scheduler", "system:kube-scheduler", None),
-    // Where installers give kube-proxy a certificate and no ServiceAccount; the lab's own has one.
+    // For setups where kube-proxy has a client certificate instead of a ServiceAccount.
     ("kube-proxy", "system:kube-proxy", None),
 ];
 
-/// What the API server calls kubelets as; a role binding lets it.
+/// The user that the API server authenticates as to kubelets. A role binding authorizes it.
 pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
 
-/// The authorities of a cluster while its credentials are being made.
+/// The CAs of a cluster while its credentials are issued.
 pub(crate) struct Issuing {
     credentials: Credentials,
     cluster: Authority,
 }
 
 impl Credentials {
-    /// Those that were made earlier.
+    /// Opens an existing directory.
     pub(crate) fn at(directory: PathBuf) -> Self {
         Self { directory }
     }
 
-    /// Makes the credentials of the control plane: an API server known by `names`, asked at `server` by its own side.
+    /// Issues the control plane's credentials. `names` are the API server's names and addresses,
+    /// `server` is its URL for the cluster's own components.
     pub(crate) fn create(directory: PathBuf, names: Vec<String>, server: &str) -> Result<Issuing, PkiError> {
         fs::create_dir_all(&directory)
             .map_err(|source| PkiError::Write { path: directory.clone(), source })?;
@@ -67,17 +67,17 @@ impl Credentials {
         Ok(issuing)
     }
 
-    /// A file of the directory.
+    /// The path of a file in the directory.
     pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.directory.join(file)
     }
 
-    /// The same as text, for a flag.
+    /// The path as text, for a flag.
     pub(crate) fn file(&self, file: &str) -> String {
         self.path(file).display().to_string()
     }
 
-    /// The kubeconfig of a user.
+    /// The path of a user's kubeconfig.
     pub(crate) fn kubeconfig_path(&self, user: &str) -> PathBuf {
         self.path(&format!("{user}.kubeconfig"))
     }
@@ -91,12 +91,12 @@ impl Credentials {
         write_private(&self.path(&format!("{name}.key")), &pair.key)
     }
 
-    /// Copies a kubeconfig for use at another address of the API server.
+    /// Copies a kubeconfig with another URL of the API server.
     pub(crate) fn readdress(&self, user: &str, server: &str, to: &Path) -> Result<(), PkiError> {
         self.copy(user, to, |config| config["clusters"][0]["cluster"]["server"] = server.into())
     }
 
-    /// Copies a kubeconfig for whoever has this token.
+    /// Copies a kubeconfig with a token instead of the user's certificate.
     pub(crate) fn with_token(&self, user: &str, token: &str, to: &Path) -> Result<(), PkiError> {
         self.copy(user, to, |config| config["users"][0]["user"] = json!({"token": token}))
     }
@@ -117,7 +117,8 @@ impl Credentials {
 }
 
 impl Issuing {
-    /// The credentials of a node: its serving certificate, and a kubeconfig with which the Node authorizer knows it.
+    /// Issues a node's credentials: a serving certificate, and a kubeconfig for the Node
+    /// authorizer.
     pub(crate) fn node(&self, name: &str, addresses: Vec<String>, server: &str) -> Result<(), PkiError> {
         let names = addresses.into_iter().chain([name.to_owned()]).collect();
         let serving = self.cluster.issue(&format!("system:node:{name}"), None, names, Usage::Server)?;
@@ -125,7 +126,7 @@ impl Issuing {
         self.kubeconfig(name, &format!("system:node:{name}"), Some("system:nodes"), server)
     }
 
-    /// What was made so far.
+    /// Drops the CAs and returns the issued credentials.
     pub(crate) fn finish(self) -> Credentials {
         self.credentials
     }
@@ -137,7 +138,7 @@ impl Issuing {
     }
 }
 
-/// A kubeconfig; JSON is YAML.
+/// A kubeconfig as JSON, which is valid YAML.
 fn kubeconfig(authority: &str, user: &str, pair: &Pair, server: &str) -> serde_json::Value {
     json!({
         "apiVersion": "v1",
@@ -155,7 +156,7 @@ fn kubeconfig(authority: &str, user: &str, pair: &Pair, server: &str) -> serde_j
     })
 }
 
-/// The encoding that kubeconfigs use, by the type that Kubernetes' own objects use for it.
+/// Base64, through the type that Kubernetes objects use for it.
 fn base64(text: &str) -> serde_json::Value {
     json!(k8s_openapi::ByteString(text.as_bytes().to_vec()))
 }

@@ -1,5 +1,5 @@
-//! Where things live on the host: built programs in the user's cache directory, running labs in the user's state
-//! directory. Nothing else on the host is written to.
+//! The directories on the host: built programs in the user's cache directory, running labs in the
+//! user's state directory. Nothing else on the host is written.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use thiserror::Error;
 
 const NAME: &str = "ingress-source-preserve";
 
-/// The directories could not be named.
+/// Why a directory cannot be used.
 #[derive(Debug, Error)]
 pub enum DirsError {
     /// Neither `HOME` nor the variable is set.
     #[error("neither {0} nor HOME is set: set one, so that the lab knows where to keep its files")]
     NoHome(&'static str),
-    /// A place that nodes see their own version of.
+    /// The directory is under a path that nodes mount over.
     #[error(
         "{} lies under {hidden}, of which every node has its own: set ISP_STATE_DIR and ISP_CACHE_DIR to places elsewhere",
         path.display()
@@ -22,12 +22,12 @@ pub enum DirsError {
     Hidden {
         /// The directory.
         path: PathBuf,
-        /// The one that is covered.
+        /// The path that nodes mount over.
         hidden: &'static str,
     },
 }
 
-/// Directories that each node covers with its own.
+/// Paths that each node mounts over with its own directories.
 const COVERED: [&str; 3] = ["/run", "/var/lib", "/var/log"];
 
 /// Built programs, images and image stores.
@@ -35,12 +35,12 @@ pub(crate) fn cache() -> Result<PathBuf, DirsError> {
     place("ISP_CACHE_DIR", "XDG_CACHE_HOME", ".cache")
 }
 
-/// One directory for each running lab.
+/// One directory per running lab.
 pub(crate) fn labs() -> Result<PathBuf, DirsError> {
     Ok(place("ISP_STATE_DIR", "XDG_STATE_HOME", ".local/state")?.join("labs"))
 }
 
-/// Logs of labs that failed to come up.
+/// Logs of failed labs.
 pub(crate) fn failures() -> Result<PathBuf, DirsError> {
     Ok(place("ISP_STATE_DIR", "XDG_STATE_HOME", ".local/state")?.join("failures"))
 }

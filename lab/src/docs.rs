@@ -1,7 +1,8 @@
-//! The blocks of commands in the docs, as they stand, for the tests that run them.
+//! The command blocks of the docs, verbatim, for the tests that run them.
 //!
-//! After the language of a block stands `test=<function>`. That test takes the block from here, by the path of the page, and runs it
-//! in a [`Terminal`]; so a page cannot say what nothing has run. `cargo xtask lint` checks the notes; here they are only read.
+//! A block has `test=<function>` after its language. That test gets the block from here, by the
+//! path of the page, and runs it in a [`Terminal`], so every documented command has been run.
+//! `cargo xtask lint` checks these notes; this module only reads them.
 
 mod terminal;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use crate::command::{CommandError, Output};
 
 const FENCE: &str = "```";
 
-/// A page could not be used, or what it says does not work.
+/// A page could not be used, or its commands failed.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum DocsError {
@@ -39,10 +40,10 @@ pub enum DocsError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     page: String,
-    /// That of the fence, counted from one.
+    /// The line of the opening fence, counted from one.
     line: usize,
     language: String,
-    /// What stands after the language.
+    /// The words after the language.
     notes: Vec<String>,
     text: String,
 }
@@ -54,28 +55,30 @@ impl fmt::Display for Block {
 }
 
 impl Block {
-    /// What stands between the fences.
+    /// The text between the fences.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What is typed: in a `console` what follows a `$`, else everything.
+    /// The commands: in a `console` block the lines that start with `$`, else everything.
     pub fn commands(&self) -> String {
         if self.language == "console" { self.console().0 } else { self.text.clone() }
     }
 
-    /// The same with more words after its last command, for what a test cannot do without.
+    /// The same block with arguments appended to its last command, for options that only a test
+    /// needs.
     #[must_use]
     pub fn with(&self, words: &str) -> Self {
         Self { text: format!("{} {words}\n", self.text.trim_end()), ..self.clone() }
     }
 
-    /// What a `console` shows as printed.
+    /// The output that a `console` block shows.
     pub fn printed(&self) -> String {
         self.console().1
     }
 
-    /// The words of each command. What is quoted or goes on in the next line is for a shell to understand, and for a [`Terminal`].
+    /// The words of each command. Does not handle quotes or line continuations; a [`Terminal`]
+    /// does.
     pub fn words(&self) -> Vec<Vec<String>> {
         let commands = self.commands();
         let words = |line: &str| {
@@ -99,7 +102,8 @@ impl Block {
     }
 }
 
-/// The blocks of a page that name a test, in their order. There must be as many as the test takes, so that none is left out.
+/// The blocks of a page that name a test, in order. Fails unless there are exactly `N`, so that
+/// none is skipped.
 pub fn commands<const N: usize>(page: &str, test: &str) -> Result<[Block; N], DocsError> {
     let note = format!("test={test}");
     let blocks: Vec<_> = blocks(page)?.into_iter().filter(|block| block.notes.contains(&note)).collect();
@@ -111,7 +115,7 @@ pub fn commands<const N: usize>(page: &str, test: &str) -> Result<[Block; N], Do
     })
 }
 
-/// What a page shows in a language, in its order.
+/// The text of all blocks of a page in a language, in order.
 pub fn examples(page: &str, language: &str) -> Result<Vec<String>, DocsError> {
     let blocks = blocks(page)?.into_iter().filter(|block| block.language == language);
     Ok(blocks.map(|block| block.text).collect())

@@ -1,11 +1,12 @@
-//! Images made from what is on this machine: programs, the libraries they need, and a few files around them.
+//! Images built from files on this machine: programs, the libraries they need, and a few other
+//! files.
 //!
-//! Nothing is pulled and nothing is run inside: an `Image` is a list of what it holds, and `write_archive` turns it
-//! into an OCI archive that `ctr images import` takes. The same input gives the same bytes. Whoever provisions the
-//! lab describes its images with this and keeps the archives; which programs those are is not known here.
+//! Nothing is pulled and nothing runs during a build. An `Image` lists its contents, and
+//! `write_archive` turns it into an OCI archive for `ctr images import`. The same input gives the
+//! same bytes. `images` describes the lab's images with this module and keeps the archives.
 //!
-//! `rootfs` lays files out, `closure` finds libraries, `layer` and `oci` write; `cpio` writes the same files for a kernel
-//! that starts with them.
+//! `rootfs` lays out the files, `closure` finds libraries, `layer` and `oci` write the archive.
+//! `cpio` writes the same files as an initramfs.
 
 mod closure;
 mod cpio;
@@ -33,18 +34,18 @@ use self::{
     rootfs::{Entry, Kind, Rootfs},
 };
 
-/// Counted up when the same input is to give other bytes, so that archives made before are made again.
+/// Increment it to rebuild existing archives after a change of the output for the same input.
 const FORMAT: u32 = 1;
 
-/// Rewritten by ldconfig whenever a library is installed or replaced.
+/// ldconfig rewrites it whenever a library is installed or replaced.
 const LOADER_CACHE: &str = "/etc/ld.so.cache";
 
-/// What an image will hold and how its containers start.
+/// The contents of an image and its configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     name: String,
     entries: Vec<(PathBuf, Entry)>,
-    /// Host paths of the ELF files whose libraries come along.
+    /// Host paths of the ELF files whose libraries are included.
     linked: Vec<PathBuf>,
     accounts: Vec<Account>,
     settings: oci::Settings,
@@ -59,7 +60,7 @@ struct Account {
 }
 
 impl Image {
-    /// An empty image under its full name, such as `registry.k8s.io/kube-proxy:v1.37.0`.
+    /// An empty image with its full name, such as `registry.k8s.io/kube-proxy:v1.37.0`.
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -70,15 +71,16 @@ impl Image {
         }
     }
 
-    /// The name it was given.
+    /// The image's name.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// A program of the host, with its loader and libraries.
+    /// Adds a program of the host, with its loader and libraries.
     ///
-    /// Where the host has a link to a program of another name, as `iptables` is to `xtables-nft-multi`, so has the
-    /// image, with the program beside it: such programs look at the name they were called by.
+    /// If the host's path is a symbolic link to a program of another name, as `iptables` is to
+    /// `xtables-nft-multi`, the image gets the same link and the program beside it: such programs
+    /// look at the name they were called by.
     pub(crate) fn program(
         mut self,
         host: impl AsRef<Path>,
@@ -102,15 +104,17 @@ impl Image {
         Ok(self)
     }
 
-    /// Every `*.so` of a directory, at the same place in the image, with the libraries they need: what a program
-    /// loads by itself and `ldd` cannot know of, such as the extensions of iptables.
+    /// Adds every `*.so` of a directory, at the same path, with the libraries they need. For
+    /// plugins that a program loads with dlopen and `ldd` cannot see, such as the iptables
+    /// extensions.
     pub(crate) fn plugins(mut self, directory: impl AsRef<Path>) -> Result<Self, Error> {
         let directory = directory.as_ref();
         let listing = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let listing = listing.map_err(at("list the plugins in", directory))?;
         let mut paths: Vec<_> = listing.iter().map(fs::DirEntry::path).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "so"));
-        // The order of a directory is not the same on every machine, and the digest of the inputs depends on it.
+        // The order of directory entries differs between machines, and the digest of the inputs
+        // depends on it.
         paths.sort();
         for path in paths {
             self = self.program(&path, &path)?;
@@ -118,8 +122,8 @@ impl Image {
         Ok(self)
     }
 
-    /// A file of the host as it is, without libraries; links are followed, and of its mode only whether it is
-    /// executable counts.
+    /// Adds a file of the host without libraries. Links are followed. Only the executable bit of
+    /// its mode is kept.
     pub(crate) fn file(
         mut self,
         host: impl AsRef<Path>,
@@ -132,7 +136,7 @@ impl Image {
         Ok(self)
     }
 
-    /// A file that is not on the host.
+    /// Adds a file with this content.
     pub(crate) fn content(
         mut self,
         destination: impl Into<PathBuf>,
@@ -143,19 +147,20 @@ impl Image {
         self
     }
 
-    /// A symbolic link; the target is written as it is given.
+    /// Adds a symbolic link. The target is stored unchanged.
     pub(crate) fn symlink(mut self, destination: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
         self.entries.push((destination.into(), Entry::link(target)));
         self
     }
 
-    /// A directory. Those above files need not be named.
+    /// Adds a directory. Parent directories of files are added automatically.
     pub(crate) fn directory(mut self, destination: impl Into<PathBuf>, mode: u32) -> Self {
         self.entries.push((destination.into(), Entry::directory(mode)));
         self
     }
 
-    /// A user, with a group of the same name, in `/etc/passwd` and `/etc/group`; root is then named there as well.
+    /// Adds a user, with a group of the same name, to `/etc/passwd` and `/etc/group`. Both then
+    /// list root too.
     pub(crate) fn passwd_entry(
         mut self,
         name: impl Into<String>,
@@ -167,26 +172,27 @@ impl Image {
         self
     }
 
-    /// The command that containers start with.
+    /// Sets the entrypoint of containers.
     pub(crate) fn entrypoint<S: Into<String>>(mut self, command: impl IntoIterator<Item = S>) -> Self {
         self.settings.entrypoint = command.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The user to run as: `uid`, `uid:gid` or a name of `passwd_entry`.
+    /// Sets the user: `uid`, `uid:gid` or a name from `passwd_entry`.
     pub(crate) fn user(mut self, user: impl Into<String>) -> Self {
         self.settings.user = user.into();
         self
     }
 
-    /// Something that the image says of itself.
+    /// Adds a label.
     pub(crate) fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.labels.insert(key.into(), value.into());
         self
     }
 
-    /// A digest over paths, sizes, times and settings. While it stays the same, so does the archive; it reads no
-    /// file's content and looks for no library, whose changes show in the loader's cache.
+    /// A digest of paths, sizes, modification times and settings. While it is unchanged, so is the
+    /// archive. It reads no file's content and resolves no libraries; their changes show in the
+    /// loader's cache.
     pub(crate) fn inputs_digest(&self) -> Result<Digest, Error> {
         let mut entries = Vec::new();
         for (path, entry) in &self.described() {
@@ -204,12 +210,13 @@ impl Image {
         Ok(Digest::of(json!([FORMAT, self.name, settings, cache, entries]).to_string().as_bytes()))
     }
 
-    /// Writes the archive, in one step as others see it, and returns the digest of the image in it.
+    /// Writes the archive atomically and returns the digest of the image.
     pub(crate) fn write_archive(&self, archive: impl AsRef<Path>) -> Result<Digest, Error> {
         oci::write(archive.as_ref(), &self.name, &self.rootfs()?, &self.settings)
     }
 
-    /// Writes its files as what a kernel starts with. Only the owner reads it: there may be secrets in it.
+    /// Writes the files as an initramfs. Only the owner can read it, because it may contain
+    /// secrets.
     pub(crate) fn write_initramfs(&self, archive: &Path) -> Result<(), Error> {
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -223,7 +230,7 @@ impl Image {
         Rootfs::assemble(entries)
     }
 
-    /// Everything but the libraries.
+    /// All entries except the libraries.
     fn described(&self) -> Vec<(PathBuf, Entry)> {
         let mut entries = self.entries.clone();
         if !self.accounts.is_empty() {
@@ -240,7 +247,7 @@ impl Image {
     }
 }
 
-/// What tells whether a file is still the same, without reading it.
+/// Identifies a file's version without reading its content.
 fn stamp(file: &Path) -> Result<Value, Error> {
     let metadata = fs::metadata(file).map_err(at("read", file))?;
     Ok(json!([file.to_string_lossy(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()]))

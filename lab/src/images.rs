@@ -1,5 +1,5 @@
-//! The images of a lab. There is no registry: each is an archive made from programs on this machine and what they
-//! link to, kept in the cache until one of its files changes.
+//! The lab's images. There is no registry: each image is an archive of programs on this machine and
+//! the libraries they link to. It is cached until one of its files changes.
 
 use std::env;
 use std::fs;
@@ -12,12 +12,12 @@ use crate::lab::LabError;
 use crate::node::PAUSE_IMAGE;
 use crate::provision::{KubernetesVersion, Programs, Progress, ProvisionError, find_program};
 
-/// The application that answers with the addresses it sees.
+/// The image of the `echo` application, which answers with the addresses it sees.
 pub const ECHO_IMAGE: &str = "lab.local/echo:1";
 pub(crate) const COREDNS_IMAGE: &str = "registry.k8s.io/coredns/coredns:v1.15.0";
 /// istiod.
 pub(crate) const PILOT_IMAGE: &str = "lab.local/istio/pilot:lab";
-/// The sidecar and gateway: Envoy and its agent.
+/// The sidecar and gateway: Envoy and Istio's agent.
 pub(crate) const PROXY_IMAGE: &str = "lab.local/istio/proxyv2:lab";
 
 pub(crate) fn kube_proxy_image(version: KubernetesVersion) -> String {
@@ -40,7 +40,8 @@ pub(crate) fn archives(
     images.iter().map(|image| archive(image, &directory, progress)).collect()
 }
 
-/// Packs a program of this workspace as an image that runs as `user`, for [`Lab::load_image`](crate::Lab::load_image).
+/// Packs a program of this workspace as an image that runs as `user`, for
+/// [`Lab::load_image`](crate::Lab::load_image).
 pub fn pack(reference: &str, program: &Path, user: &str) -> Result<PathBuf, LabError> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let place = format!("/usr/local/bin/{name}");
@@ -48,12 +49,12 @@ pub fn pack(reference: &str, program: &Path, user: &str) -> Result<PathBuf, LabE
     pack_image(&image)
 }
 
-/// The archive of an image that is not one of the lab's own.
+/// Packs an image that is not one of the lab's own.
 pub(crate) fn pack_image(image: &Image) -> Result<PathBuf, LabError> {
     archive(image, &image_directory()?, |_| {})
 }
 
-/// When an archive of other files has been of no use for long enough.
+/// The minimum age before an outdated archive is removed.
 const OLD: Duration = Duration::from_hours(1);
 
 fn image_directory() -> Result<PathBuf, LabError> {
@@ -74,7 +75,8 @@ fn archive(image: &Image, directory: &Path, progress: Progress) -> Result<PathBu
     Ok(path)
 }
 
-/// Archives of the same image from other files. Another checkout may be about to load one that is not old.
+/// Removes outdated archives of the same image. Recent ones stay, because another checkout may be
+/// about to load them.
 fn remove_older(directory: &Path, readable: &str) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let is_old = |entry: &fs::DirEntry| {
@@ -88,10 +90,10 @@ fn remove_older(directory: &Path, readable: &str) {
     }
 }
 
-/// A program that this workspace builds, beside the one that runs.
+/// The path of a program of this workspace, next to the running one.
 pub(crate) fn own_program(name: &str) -> Result<PathBuf, LabError> {
     let running = env::current_exe().map_err(|source| LabError::File { path: name.into(), source })?;
-    // A program lies in the profile's directory, a test in `deps` below it.
+    // Programs are in the profile's directory, tests in `deps` below it.
     let directories = running.ancestors().skip(1).take(2);
     directories
         .map(|directory| directory.join(name))
@@ -99,7 +101,7 @@ pub(crate) fn own_program(name: &str) -> Result<PathBuf, LabError> {
         .ok_or_else(|| LabError::NotBuilt(running.with_file_name(name)))
 }
 
-/// Where the `echo` program is on the host, for use in the network of a client or node.
+/// The host path of the `echo` program, to run it in the network of a client or node.
 pub fn echo_program() -> Result<PathBuf, LabError> {
     own_program("echo")
 }
@@ -116,7 +118,7 @@ fn echo() -> Result<Image, LabError> {
     Ok(Image::new(ECHO_IMAGE).program(echo_program()?, "/echo")?.entrypoint(["/echo", "serve"]))
 }
 
-/// kube-proxy and the programs by which it talks to the kernel.
+/// kube-proxy and the tools it uses to program the kernel.
 fn kube_proxy(programs: &Programs, version: KubernetesVersion) -> Result<Image, LabError> {
     let image = Image::new(kube_proxy_image(version))
         .program(programs.path("kube-proxy")?, "/usr/local/bin/kube-proxy")?
@@ -124,16 +126,16 @@ fn kube_proxy(programs: &Programs, version: KubernetesVersion) -> Result<Image, 
     Ok(packet_filters(image)?.entrypoint(["/usr/local/bin/kube-proxy"]))
 }
 
-/// Where the first process of a virtual machine is.
+/// The path of the first process in a virtual machine.
 pub(crate) const MACHINE_INIT: &str = "/usr/local/bin/isp-lab";
 
-/// What every virtual machine has: its first process, what that needs, and what a node's kube-proxy talks to the kernel
-/// by.
+/// The base of every virtual machine: the first process, its dependencies, and the tools kube-proxy
+/// uses to program the kernel.
 pub(crate) fn machine() -> Result<Image, LabError> {
     let mut image = Image::new("lab.local/machine")
         .program(own_program("isp-lab")?, MACHINE_INIT)?
         .program(echo_program()?, "/usr/local/bin/echo")?
-        // The kernel itself looks for it there.
+        // The kernel runs modprobe from this path.
         .program(system_program("modprobe")?, "/sbin/modprobe")?;
     for name in ["ip", "ipset", "conntrack"] {
         image = image.program(system_program(name)?, format!("/usr/sbin/{name}"))?;
@@ -144,7 +146,7 @@ pub(crate) fn machine() -> Result<Image, LabError> {
     packet_filters(image)
 }
 
-/// nft and iptables (on nftables) with their extensions.
+/// nft, and iptables (nft backend) with its extensions.
 fn packet_filters(mut image: Image) -> Result<Image, LabError> {
     let filters = system_program("xtables-nft-multi")?;
     image = image
@@ -162,7 +164,7 @@ fn packet_filters(mut image: Image) -> Result<Image, LabError> {
     Ok(image)
 }
 
-/// Where iptables keeps its extensions: below the directory of the machine's kind.
+/// The directory of the iptables extensions, which depends on the architecture.
 fn xtables_directory() -> Result<PathBuf, LabError> {
     let candidates =
         [format!("/usr/lib/{}-linux-gnu/xtables", env::consts::ARCH), "/usr/lib/xtables".to_owned()];

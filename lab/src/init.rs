@@ -1,9 +1,11 @@
-//! The lab's init: process 1 of its own pid namespace, in mount and network namespaces of its own. It lays the
-//! network, starts every component and restarts those that end, and leads one port of the host's loopback to the API
-//! server. When it is killed, the kernel ends everything else with it.
+//! The lab's init: process 1 of the lab's pid namespace, in its own mount and network namespaces.
+//! It sets up the network, starts every component, restarts those that exit, and forwards one port
+//! of the host's loopback to the API server. If it is killed, the kernel kills everything else in
+//! the lab.
 //!
-//! `launch` runs in the host's namespaces, makes the new ones and ends; `run` is init itself. It uses threads for
-//! places (a thread can be in a namespace of its own), and starts programs from the thread of their place.
+//! `launch` runs in the host's namespaces, creates the new ones and exits; `run` is init itself.
+//! Each place has a thread, because a thread can have its own namespaces. Programs are started from
+//! the thread of their place.
 
 mod control;
 mod forward;
@@ -31,72 +33,72 @@ use crate::network;
 use crate::spec::{LabDir, Listening, SpecError};
 use crate::topology::{CLIENT, CLIENT_2};
 
-/// Why the lab's init could not go on. Its log shows it, and `up` does.
+/// Why init failed. Its log and `up` show the error.
 #[derive(Debug, Error)]
 pub enum InitError {
-    /// A file of the lab's directory.
+    /// A file in the lab's directory could not be used.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A namespace.
+    /// A namespace could not be created or entered.
     #[error(
         "cannot {what}: {source}; the lab needs root and a kernel with pid, mount and network namespaces"
     )]
     Namespace {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: Errno,
     },
-    /// A mount.
+    /// A mount failed.
     #[error("cannot mount {}: {source}", path.display())]
     Mount {
-        /// Where.
+        /// The mount point.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: Errno,
     },
-    /// A part of the network.
+    /// The network of a place could not be set up.
     #[error(
         "cannot lay the network of {place}: {source}; the kernel must have veth, bridge, br_netfilter and nftables with nat"
     )]
     Network {
-        /// Which place.
+        /// The place.
         place: String,
-        /// What failed.
+        /// The command that failed.
         source: CommandError,
     },
-    /// A kernel setting.
+    /// A sysctl could not be set.
     #[error("cannot set /proc/sys/net/{key} in {place}: {source}; the kernel lacks this feature")]
     Sysctl {
-        /// Which place.
+        /// The place.
         place: String,
-        /// Which setting.
+        /// The sysctl.
         key: &'static str,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// The host's port.
+    /// The host's port is not available.
     #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another with --api-port, or leave it out")]
     Port {
-        /// Which port.
+        /// The port.
         port: u16,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// A thread or file that init itself needs.
+    /// A thread or file that init needs could not be created.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// The thread of a place ended.
+    /// The thread of a place has ended.
     #[error("the thread of {0} is gone")]
     PlaceGone(String),
 }
 
-/// Makes the namespaces, starts init in them, notes its process id and ends.
+/// Creates the namespaces, starts init in them, records its process id and returns.
 pub fn launch(directory: &Path) -> Result<(), InitError> {
     let lab = LabDir::new(directory.to_owned());
     let namespaces = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
@@ -114,11 +116,11 @@ pub fn launch(directory: &Path) -> Result<(), InitError> {
     fs::write(lab.pid_file(), child.id().to_string()).map_err(io("write init's process id"))
 }
 
-/// Init. Returns only when something is wrong.
+/// Runs init. Returns only on error.
 pub fn run(directory: &Path) -> Result<(), InitError> {
     let lab = LabDir::new(directory.to_owned());
     let spec = lab.spec()?;
-    // A socket stays in the network namespace it was made in: this one is the host's.
+    // A socket stays in the network namespace that it was created in: here, still the host's.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, spec.host_port))
         .map_err(|source| InitError::Port { port: spec.host_port, source })?;
     unshare(CloneFlags::CLONE_NEWNET)
@@ -180,7 +182,7 @@ fn serve(
     Ok(())
 }
 
-/// A /proc of this pid namespace, and a /run that nobody else sees.
+/// Mounts /proc for this pid namespace, and a private /run.
 fn own_mounts() -> Result<(), InitError> {
     let none = None::<&str>;
     place::mount_at(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;

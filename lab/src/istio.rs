@@ -1,8 +1,8 @@
-//! Istio on the lab: istiod from Istio's own manifests, an ingress gateway on the ingress nodes, injection ready to
-//! use (label a namespace `istio-injection=enabled`).
+//! Istio on the lab: istiod from Istio's own manifests, an ingress gateway on the ingress nodes,
+//! and sidecar injection for namespaces labelled `istio-injection=enabled`.
 //!
-//! The proxy is Envoy as its own project publishes it, without the filters that only Istio's build has; istiod is told
-//! not to use those. None of them is about addresses.
+//! The proxy is Envoy as its own project publishes it, without the filters of Istio's build. istiod
+//! is configured not to use them. None of them concerns addresses.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,23 +21,23 @@ use crate::topology::EXTERNAL_RANGE;
 
 /// The namespace of istiod and of the gateway.
 pub const NAMESPACE: &str = "istio-system";
-/// The gateway's Service and Deployment.
+/// The name of the gateway's Service and Deployment.
 pub const GATEWAY: &str = "istio-ingressgateway";
 const DEADLINE: Duration = Duration::from_mins(3);
 const GATEWAY_ADDRESS: u8 = 10;
 
-/// What differs from Istio's minimal profile.
+/// Differences from Istio's minimal profile.
 const SETTINGS: [&str; 14] = [
     "profile=minimal",
     "hub=lab.local/istio",
     "tag=lab",
     "values.global.imagePullPolicy=IfNotPresent",
-    // Filters of Istio's own Envoy build.
+    // Disables the filters of Istio's own Envoy build.
     "values.telemetry.enabled=false",
     "values.pilot.env.PILOT_ENABLE_METADATA_EXCHANGE=false",
     "values.pilot.env.PILOT_ENABLE_ALPN_FILTER=false",
     "values.pilot.env.PILOT_DISABLE_MX_ALPN=true",
-    // One small machine holds all nodes.
+    // All nodes share one small machine.
     "values.pilot.autoscaleEnabled=false",
     "values.pilot.resources.requests.cpu=10m",
     "values.pilot.resources.requests.memory=64Mi",
@@ -64,7 +64,7 @@ pub(crate) async fn install(lab: &Lab, istioctl: &Path) -> Result<(), LabError> 
     if ingress_nodes.is_empty() { Ok(()) } else { available(lab, GATEWAY).await }
 }
 
-/// All objects of Istio as the lab has it, but its gateway.
+/// All objects of the lab's Istio except the gateway.
 pub fn manifests(istioctl: &Path) -> Result<String, LabError> {
     let mut generate = Command::new(istioctl);
     generate.args(["manifest", "generate"]);
@@ -74,7 +74,7 @@ pub fn manifests(istioctl: &Path) -> Result<String, LabError> {
     Ok(command::run(&mut generate)?.stdout)
 }
 
-/// What a cloud would do: the gateway's Service gets an address of the router's.
+/// Gives the gateway's Service an external IP, as a cloud provider would.
 async fn give_address(lab: &Lab, address: &str) -> Result<(), LabError> {
     let services: Api<Service> = Api::namespaced(lab.client(), NAMESPACE);
     let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": address, "ipMode": "VIP"}]}}});
@@ -96,7 +96,7 @@ async fn available(lab: &Lab, deployment: &'static str) -> Result<(), LabError> 
     .await
 }
 
-/// Why containers of Istio's do not run.
+/// Why Istio's containers are not running.
 async fn waiting_for(lab: &Lab) -> Result<String, LabError> {
     let pods = Api::<Pod>::namespaced(lab.client(), NAMESPACE).list(&ListParams::default()).await?;
     let containers = pods.items.into_iter().filter_map(|pod| pod.status).flat_map(|status| {
@@ -109,7 +109,7 @@ async fn waiting_for(lab: &Lab) -> Result<String, LabError> {
     Ok(reasons.collect())
 }
 
-/// A gateway as Istio's documentation has it: a pod that the injector completes.
+/// A gateway as in Istio's documentation: a pod that the injector completes.
 fn gateway(replicas: usize) -> Vec<Value> {
     let labels = json!({"app": GATEWAY, "istio": "ingressgateway"});
     vec![
@@ -152,7 +152,8 @@ fn gateway(replicas: usize) -> Vec<Value> {
                             "whenUnsatisfiable": "DoNotSchedule",
                             "labelSelector": {"matchLabels": labels},
                         }],
-                        // Without a policy of its own `auto` would count as the latest of something, to be pulled always.
+                        // Without an explicit policy, the image `auto` counts as `auto:latest` and
+                        // would always be pulled.
                         "containers": [
                             {"name": "istio-proxy", "image": "auto", "imagePullPolicy": "IfNotPresent"},
                         ],

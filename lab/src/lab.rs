@@ -1,4 +1,4 @@
-//! A running lab, as commands and tests use it.
+//! A running lab: the API for commands and tests.
 
 mod builder;
 mod cgroups;
@@ -38,7 +38,7 @@ use crate::provision::ProvisionError;
 use crate::spec::{LabDir, Spec, SpecError};
 use crate::topology::{self, Topology, TopologyError};
 
-/// What can go wrong with a lab.
+/// Errors of a lab's operations.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LabError {
@@ -102,23 +102,23 @@ impl From<kube::Error> for LabError {
     }
 }
 
-/// A lab that is up.
+/// A running lab.
 pub struct Lab {
     directory: LabDir,
     spec: Spec,
     pid: Pid,
     client: Client,
-    /// Whether it ends with this handle.
+    /// Whether dropping this handle stops the lab.
     owned: bool,
 }
 
 impl Lab {
-    /// A new lab to be.
+    /// Starts the description of a new lab.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A lab that runs already.
+    /// Attaches to a running lab. The lab keeps running when the handle is dropped.
     pub async fn attach(name: &str) -> Result<Self, LabError> {
         let directory = directory(name)?;
         let pid = init_pid(&directory).ok_or_else(|| LabError::NotRunning(name.to_owned()))?;
@@ -127,12 +127,12 @@ impl Lab {
         Ok(Self { directory, spec, pid, client, owned: false })
     }
 
-    /// Its name.
+    /// The lab's name.
     pub fn name(&self) -> &str {
         &self.spec.name
     }
 
-    /// A client with all rights.
+    /// A client with cluster-admin rights.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -142,59 +142,59 @@ impl Lab {
         &self.spec.topology
     }
 
-    /// Its files.
+    /// The lab's directory on the host.
     pub(crate) fn directory(&self) -> &LabDir {
         &self.directory
     }
 
-    /// A kubeconfig with all rights, for the host.
+    /// The path of a kubeconfig with cluster-admin rights that works from the host.
     pub fn kubeconfig(&self) -> PathBuf {
         self.directory.kubeconfig()
     }
 
-    /// The authority of the API server, in PEM.
+    /// The path of the API server's CA certificate, in PEM.
     pub fn authority(&self) -> PathBuf {
         self.directory.credentials().join("ca.crt")
     }
 
-    /// Where the API server is for everything inside the lab.
+    /// The API server's URL for clients inside the lab.
     pub fn server(&self) -> String {
         topology::server(self.spec.topology.families, self.spec.api_port)
     }
 
-    /// What the project's own programs have asked of the API server so far.
+    /// The requests that the project's own programs have sent to the API server so far.
     pub fn audit(&self) -> Result<Vec<audit::Request>, LabError> {
         let path = self.directory.log(audit::LOG);
         audit::read(&path).map_err(|source| LabError::File { path, source })
     }
 
-    /// A program that the lab was built from, such as `kube-proxy`.
+    /// The path of a program that the lab was built from, such as `kube-proxy`.
     pub fn program(&self, name: &str) -> Result<PathBuf, LabError> {
         let kubectl = &self.spec.kubectl;
         let path = kubectl.with_file_name(name);
         if path.is_file() { Ok(path) } else { Err(ProvisionError::NotProvisioned(name.to_owned()).into()) }
     }
 
-    /// Leaves the lab running when this handle ends.
+    /// Leaves the lab running when this handle is dropped.
     #[must_use]
     pub fn keep(mut self) -> Self {
         self.owned = false;
         self
     }
 
-    /// `kubectl` for this lab.
+    /// A `kubectl` command that uses this lab's kubeconfig.
     pub fn kubectl_command(&self) -> Command {
         let mut command = Command::new(&self.spec.kubectl);
         command.env("KUBECONFIG", self.kubeconfig());
         command
     }
 
-    /// Runs `kubectl` and wants success. It ends when the call is dropped.
+    /// Runs `kubectl` and fails unless it exits with 0. Dropping the future kills it.
     pub async fn kubectl<const N: usize>(&self, arguments: [&str; N]) -> Result<Output, LabError> {
         self.kubectl_with_input(arguments, "").await
     }
 
-    /// The same, with something on its standard input.
+    /// Like [`kubectl`](Self::kubectl), with `input` on standard input.
     pub async fn kubectl_with_input<const N: usize>(
         &self,
         arguments: [&str; N],
@@ -206,13 +206,14 @@ impl Lab {
         Ok(command::check(&described, exec::output(command, input).await?)?)
     }
 
-    /// Applies objects from YAML.
+    /// Applies YAML objects with server-side apply and `--force-conflicts`.
     pub async fn apply(&self, yaml: &str) -> Result<(), LabError> {
         self.kubectl_with_input(["apply", "--server-side", "--force-conflicts", "-f", "-"], yaml).await?;
         Ok(())
     }
 
-    /// Has the router send an external address to these nodes; to nobody when there are none.
+    /// Makes the router send an external IP to these nodes. Without nodes, the address is
+    /// unreachable.
     pub async fn route(&self, address: IpAddr, nodes: &[&str]) -> Result<(), LabError> {
         let families = self.spec.topology.families;
         let mut via = Vec::new();
@@ -228,7 +229,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Makes an image archive known to every node.
+    /// Imports an image archive on every node.
     pub async fn load_image(&self, archive: &Path) -> Result<(), LabError> {
         let archive = fs::canonicalize(archive)
             .map_err(|source| LabError::File { path: archive.to_owned(), source })?;
@@ -242,22 +243,23 @@ impl Lab {
         Ok(())
     }
 
-    /// Kills a component such as `kube-apiserver` or `edge-1/kubelet`; it is started again a second later.
+    /// Kills a component such as `kube-apiserver` or `edge-1/kubelet`. Init restarts it a second
+    /// later.
     pub async fn kill_component(&self, name: &str) -> Result<(), LabError> {
         self.tell_init(Request::Kill(name.to_owned())).await
     }
 
-    /// Ends a component until it is started.
+    /// Stops a component until [`start_component`](Self::start_component).
     pub async fn stop_component(&self, name: &str) -> Result<(), LabError> {
         self.tell_init(Request::Stop(name.to_owned())).await
     }
 
-    /// Starts a component that was stopped.
+    /// Starts a stopped component.
     pub async fn start_component(&self, name: &str) -> Result<(), LabError> {
         self.tell_init(Request::Start(name.to_owned())).await
     }
 
-    /// One line for each component: its name, process, restarts and last end.
+    /// One line per component: name, process id, number of restarts and last exit.
     pub async fn status(&self) -> Result<Vec<String>, LabError> {
         let all = init::ask(&self.directory.control_socket(), &Request::Status).await?;
         let line = |status: &init::Status| {
@@ -274,13 +276,13 @@ impl Lab {
         Ok(())
     }
 
-    /// Ends the lab and takes everything of it away.
+    /// Stops the lab and removes everything it created.
     pub fn down(mut self) -> Result<(), LabError> {
         self.owned = false;
         down(&self.spec.name)
     }
 
-    /// Copies the logs of all components and pods to a directory of their own and returns it.
+    /// Copies the logs of all components and pods to a new directory and returns its path.
     pub fn save_logs(&self) -> Result<PathBuf, LabError> {
         failure::save(&self.directory, &self.spec.name)
     }
@@ -311,12 +313,12 @@ impl Drop for Lab {
     }
 }
 
-/// The path of a log of a lab.
+/// The path of a component's log.
 pub fn log_path(lab: &str, component: &str) -> Result<PathBuf, LabError> {
     Ok(directory(lab)?.log(component))
 }
 
-/// The names of all labs that have a directory, and whether they run.
+/// The names of all labs that have a directory, and whether each is running.
 pub fn list() -> Result<Vec<(String, bool)>, LabError> {
     let path = dirs::labs()?;
     let Ok(entries) = fs::read_dir(&path) else { return Ok(Vec::new()) };
@@ -329,7 +331,8 @@ pub fn list() -> Result<Vec<(String, bool)>, LabError> {
     Ok(labs)
 }
 
-/// Ends a lab, running or killed, and takes everything of it away. Nothing happens when there is none.
+/// Stops a lab, or cleans up after a killed one, and removes everything it created. Does nothing if
+/// there is no such lab.
 pub fn down(name: &str) -> Result<(), LabError> {
     let directory = directory(name)?;
     if let Some(pid) = init_pid(&directory) {
@@ -351,8 +354,8 @@ fn ignore_gone(errno: Errno) -> Result<(), Errno> {
     if errno == Errno::ESRCH { Ok(()) } else { Err(errno) }
 }
 
-/// An init is dead when everything in its pid namespace is: the kernel ends that first. Whether its parent has taken
-/// note of its end does not matter.
+/// Whether init is dead. The kernel kills everything in its pid namespace first, so a zombie counts
+/// as dead: it does not matter whether its parent has reaped it.
 fn is_dead(pid: Pid) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let state = status.lines().find_map(|line| line.strip_prefix("State:"));
@@ -376,7 +379,7 @@ fn directory(name: &str) -> Result<LabDir, LabError> {
     Ok(LabDir::new(dirs::labs()?.join(name)))
 }
 
-/// The process id of the lab's init, if that process still is it.
+/// The process id of the lab's init, if the process with that id is still this lab's init.
 fn init_pid(directory: &LabDir) -> Option<Pid> {
     let pid: i32 = fs::read_to_string(directory.pid_file()).ok()?.trim().parse().ok()?;
     let path = directory.path().as_os_str().as_encoded_bytes();
@@ -386,13 +389,13 @@ fn init_pid(directory: &LabDir) -> Option<Pid> {
             let ours = line.split(|byte| *byte == 0).any(|argument| argument == path);
             return ours.then_some(Pid::from_raw(pid));
         }
-        // A process has no arguments for a moment while it starts a program, and none any more when it is dead.
+        // A process has an empty command line during exec and after its death.
         thread::sleep(Duration::from_millis(5));
     }
     None
 }
 
-/// Does something slow without holding up other tasks.
+/// Runs a blocking job off the async threads.
 pub(crate) async fn blocking<T: Send + 'static>(
     job: impl FnOnce() -> Result<T, LabError> + Send + 'static,
 ) -> Result<T, LabError> {

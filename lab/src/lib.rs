@@ -1,21 +1,24 @@
-//! A real Kubernetes cluster on one machine, without Docker and without images to pull: what the project is tried
-//! and tested on.
+//! A real Kubernetes cluster on one machine, without Docker and without pulling images. The project
+//! is tested on it.
 //!
-//! Three forms, from whole to small:
+//! It comes in three sizes:
 //!
-//! - [`Lab`]: etcd, API server, controller-manager, scheduler, and nodes with containerd, kubelet and kube-proxy, each
-//!   node in a network namespace of its own; two clients and a router outside; Istio when asked for. Needs root.
-//! - [`ControlPlane`]: etcd, API server and controller-manager on loopback, nodes simulated by kwok. Needs nothing. A
-//!   [`Program`] is one of ours that runs against it.
-//! - [`NetNs`]: a few network namespaces joined by cables. Needs user namespaces, or root.
+//! - [`Lab`]: etcd, API server, controller-manager, scheduler, and nodes with containerd, kubelet
+//!   and kube-proxy. Each node has its own network namespace. Two clients and a router are outside
+//!   the cluster. Istio is optional. Needs root.
+//! - [`ControlPlane`]: etcd, API server and controller-manager on loopback; kwok simulates nodes.
+//!   Needs no privileges. A [`Program`] is one of the project's binaries running against it.
+//! - [`NetNs`]: a few network namespaces joined by veth pairs. Needs user namespaces, or root.
 //!
-//! [`docs`] hands tests the commands of the project's pages, to be run on any of them.
+//! [`docs`] extracts the commands of the project's documentation, so that tests can run them.
 //!
-//! A [`Vm`] stands on a lab's network as a node does, with a kernel of its own, for what this machine's kernel lacks.
+//! A [`Vm`] joins a lab's network like a node, but with its own kernel, for features that the
+//! host's kernel lacks.
 //!
-//! How a lab is built: `topology` gives out names and addresses, `network` says how they are laid, `components` and
-//! `node` say which programs run with which settings: all pure. `provision` gets the programs, `images` and `store` the
-//! images. `lab` writes all of it to a directory and starts `init`, which carries it out inside the lab.
+//! How a lab is built: `topology` assigns names and addresses, `network` generates the network
+//! setup, `components` and `node` generate the command lines and config files. These four are pure.
+//! `provision` builds or installs the programs; `images` and `store` prepare the images. `lab`
+//! writes everything to a directory and starts `init`, which runs it inside the lab's namespaces.
 
 mod addons;
 mod audit;

@@ -1,4 +1,4 @@
-//! `isp-lab`: the lab's command line, and its init.
+//! `isp-lab`: the lab's command line and its init.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! A few network namespaces joined by cables, without any cluster: where rules are loaded into the real kernel and real
-//! connections sent through them. Needs root, or user namespaces, in which it is root.
+//! A few network namespaces joined by veth pairs, without a cluster: tests load rules into the real
+//! kernel and send real connections through them. Needs root, or user namespaces.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -11,43 +11,45 @@ use thiserror::Error;
 use crate::command::{self, CommandError, Output};
 use crate::provision::is_root;
 
-/// Why there are no namespaces.
+/// Why the namespaces could not be created.
 #[derive(Debug, Error)]
 pub enum NetNsError {
-    /// A program that lays them failed.
+    /// A setup command failed.
     #[error("{0}; network namespaces need root, or a kernel that allows user namespaces, and veth")]
     Command(#[from] CommandError),
-    /// They were not made in time.
+    /// The namespaces were not created in time.
     #[error("the namespaces were not made: {0}")]
     NotMade(String),
 }
 
-/// One end of a cable.
+/// One end of a veth pair.
 #[derive(Debug, Clone, Copy)]
 pub struct End<'a> {
     /// The namespace.
     pub place: &'a str,
-    /// The interface that it gets there.
+    /// The name of its interface there.
     pub interface: &'a str,
-    /// Its addresses with prefix lengths.
+    /// The interface's addresses, with prefix lengths.
     pub addresses: &'a [&'a str],
 }
 
-/// The namespaces. They, and everything that runs in them, end with this value or with this process.
+/// A set of network namespaces. Dropping it, or ending this process, removes them and kills
+/// everything in them.
 pub struct NetNs {
     holder: Child,
     target: u32,
 }
 
 impl NetNs {
-    /// Makes namespaces of these names.
+    /// Creates namespaces with these names.
     pub fn new(names: &[&str]) -> Result<Self, NetNsError> {
         let mut unshare = Command::new("unshare");
         if !is_root() {
             unshare.args(["--user", "--map-root-user"]);
         }
         unshare.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
-        // It holds the namespaces until its input ends, which it does when this process does, however it does.
+        // `cat` holds the namespaces until its input is closed. That happens whenever this process
+        // ends, even if it is killed.
         unshare.arg("cat").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let holder = unshare
             .spawn()
@@ -58,13 +60,13 @@ impl NetNs {
         for name in names {
             this.run(&["ip", "netns", "add", name], "")?;
             this.run(&["ip", "-n", name, "link", "set", "lo", "up"], "")?;
-            // Until it is settled that nobody else has an IPv6 address, a second or two, nothing would be forwarded.
+            // Duplicate address detection would delay forwarding by a second or two.
             this.check(name, &["sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0"], "")?;
         }
         Ok(this)
     }
 
-    /// Joins two namespaces.
+    /// Joins two namespaces with a veth pair.
     pub fn cable(&self, one: End<'_>, other: End<'_>) -> Result<(), NetNsError> {
         let mut lines = vec![format!(
             "link add {} netns {} type veth peer name {} netns {}",
@@ -82,17 +84,17 @@ impl NetNs {
         Ok(())
     }
 
-    /// Runs a program in a namespace, whatever its end.
+    /// Runs a program in a namespace and returns its output, whatever the exit code.
     pub fn exec(&self, place: &str, arguments: &[&str], input: &str) -> Result<Output, NetNsError> {
         Ok(command::output(&mut self.command(place, arguments), input)?)
     }
 
-    /// Runs a program in a namespace and wants success.
+    /// Runs a program in a namespace and fails unless its exit code is 0.
     pub fn check(&self, place: &str, arguments: &[&str], input: &str) -> Result<Output, NetNsError> {
         Ok(command::run_with_input(&mut self.command(place, arguments), input)?)
     }
 
-    /// A program to be run in a namespace. It ends with the namespaces.
+    /// A command that runs in a namespace. It is killed with the namespaces.
     pub fn command(&self, place: &str, arguments: &[&str]) -> Command {
         let mut command = self.enter();
         command.arg("nsenter").arg(format!("--net=/run/netns/{place}")).arg("--").args(arguments);
@@ -114,7 +116,7 @@ impl NetNs {
         command
     }
 
-    /// The child of `unshare`, once it has become what holds the namespaces.
+    /// The process id of `unshare`'s child, once it holds the namespaces.
     fn find_holder(&mut self) -> Result<u32, NetNsError> {
         let (parent, started) = (self.holder.id(), Instant::now());
         while started.elapsed() < Duration::from_secs(10) {
@@ -143,7 +145,7 @@ impl NetNs {
 impl Drop for NetNs {
     fn drop(&mut self) {
         drop(self.holder.stdin.take());
-        // With its first process every other one of the pid namespace ends.
+        // When the first process of a pid namespace ends, the kernel kills all others in it.
         let _ = self.holder.wait();
     }
 }

@@ -1,5 +1,5 @@
-//! The lab's cables, addresses and routes as `ip` commands and packet filter rules, place by place: pure. The lab's
-//! init carries them out.
+//! The lab's links, addresses and routes as `ip` commands and nftables rules, per network
+//! namespace. Pure; init applies them.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -8,18 +8,18 @@ use crate::topology::{
     CLIENT, CLIENT_2, EXTERNAL_RANGE, FABRIC, Families, Node, POD_RANGE, Range, SERVICE_RANGE, Topology,
 };
 
-/// What is done in one network namespace.
+/// The setup of one network namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// Lines for `ip -batch`.
     pub(crate) ip: Vec<String>,
-    /// Files under `/proc/sys/net` and what is written to them.
+    /// Files under `/proc/sys/net` and their values.
     pub(crate) sysctl: Vec<(&'static str, &'static str)>,
     /// Rules for `nft -f`.
     pub(crate) nft: String,
 }
 
-/// The namespaces besides the control plane's, by name: router, clients, nodes.
+/// The names of all network namespaces except the control plane's: router, clients, nodes.
 pub(crate) fn places(topology: &Topology) -> Vec<String> {
     ["router", "client", "client-2"]
         .into_iter()
@@ -32,7 +32,7 @@ const ROUTER: u8 = 2;
 const CLIENT_HOST: u8 = 10;
 const GATEWAY: u8 = 1;
 
-/// In the control plane's namespace: the fabric, and all cables before their far ends are moved.
+/// The control plane's namespace: the fabric, and all veth pairs before their far ends are moved.
 pub(crate) fn control_plane(topology: &Topology) -> Setup {
     let families = topology.families;
     let mut ip = vec![
@@ -50,7 +50,8 @@ pub(crate) fn control_plane(topology: &Topology) -> Setup {
     for node in &topology.nodes {
         ip.extend(pod_routes(node, families));
     }
-    // Services are reached through a node, as from any machine beside the cluster: the API server calls webhooks so.
+    // ClusterIPs are reached through a node, as from any machine next to the cluster. The API
+    // server calls webhooks this way.
     let first = &topology.nodes[0];
     ip.extend(routes(&SERVICE_RANGE.cidrs(families), &first.addresses(families)));
     for range in [EXTERNAL_RANGE, CLIENT, CLIENT_2] {
@@ -59,7 +60,8 @@ pub(crate) fn control_plane(topology: &Topology) -> Setup {
     Setup { ip, sysctl: switch_only(families), nft: String::new() }
 }
 
-/// In the namespace of a node: its address, ways to the other nodes' pods, everything else by the router.
+/// A node's namespace: its address, routes to the other nodes' pods, and a default route to the
+/// router.
 pub(crate) fn node(topology: &Topology, node: &Node) -> Setup {
     let families = topology.families;
     let mut ip = vec!["link set lo up".to_owned(), "link set eth0 up".to_owned()];
@@ -69,14 +71,16 @@ pub(crate) fn node(topology: &Topology, node: &Node) -> Setup {
         ip.extend(pod_routes(other, families));
     }
     let mut sysctl = forwarding(families);
-    // Connections between pods of one node pass a bridge; without this their translated replies would pass it unseen.
+    // Connections between pods of one node cross a bridge. Without this, replies would bypass
+    // conntrack, and DNAT would not be reversed.
     sysctl.extend(
         families.pick(("bridge/bridge-nf-call-iptables", "1"), ("bridge/bridge-nf-call-ip6tables", "1")),
     );
     Setup { ip, sysctl, nft: masquerade_pods(families) }
 }
 
-/// In the namespace of the router: a leg in every network, and external addresses that lead nowhere until told.
+/// The router's namespace: an interface in every network. External addresses are unreachable until
+/// `route` adds nodes.
 pub(crate) fn router(families: Families) -> Setup {
     let mut ip = vec![
         "link set lo up".to_owned(),
@@ -89,14 +93,15 @@ pub(crate) fn router(families: Families) -> Setup {
     ip.extend(addresses("to-client-2", &CLIENT_2.interface(GATEWAY, families)));
     ip.extend(EXTERNAL_RANGE.cidrs(families).iter().map(|range| format!("route add unreachable {range}")));
     let mut sysctl = forwarding(families);
-    // Connections to one address spread over its nodes by their ports too, as with a load balancer.
+    // ECMP hashes ports too, so that connections to one address spread over its nodes, as with a
+    // load balancer.
     sysctl.extend(
         families.pick(("ipv4/fib_multipath_hash_policy", "1"), ("ipv6/fib_multipath_hash_policy", "1")),
     );
     Setup { ip, sysctl, nft: String::new() }
 }
 
-/// In the namespace of a client in `range`.
+/// The namespace of a client in `range`.
 pub(crate) fn client(range: Range, families: Families) -> Setup {
     let mut ip = vec!["link set lo up".to_owned(), "link set eth0 up".to_owned()];
     ip.extend(addresses("eth0", &range.interface(CLIENT_HOST, families)));
@@ -104,7 +109,8 @@ pub(crate) fn client(range: Range, families: Families) -> Setup {
     Setup { ip, sysctl: Vec::new(), nft: String::new() }
 }
 
-/// The `ip` arguments by which the router sends an external address to nodes, or to nobody.
+/// The `ip` arguments that make the router send an external address to nodes. Without nodes, it
+/// becomes unreachable.
 pub(crate) fn external_route(address: IpAddr, nodes: &[IpAddr]) -> Vec<String> {
     let mut arguments = vec![if address.is_ipv6() { "-6" } else { "-4" }.to_owned()];
     let mut words = |text: String| arguments.extend(text.split(' ').map(str::to_owned));
@@ -129,7 +135,8 @@ fn cables(topology: &Topology) -> Vec<(String, String)> {
 }
 
 fn addresses(link: &str, interface: &[String]) -> Vec<String> {
-    // Duplicate address detection would keep an IPv6 address unusable for a second, and nobody else is here.
+    // Duplicate address detection would delay the use of an IPv6 address by a second; there are no
+    // duplicates here.
     interface
         .iter()
         .map(|address| {
@@ -154,12 +161,12 @@ fn forwarding(families: Families) -> Vec<(&'static str, &'static str)> {
     families.pick(("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1"))
 }
 
-/// The fabric is a switch: what crosses it is not the control plane's business.
+/// The fabric only switches: the control plane's netfilter rules must not see its traffic.
 fn switch_only(families: Families) -> Vec<(&'static str, &'static str)> {
     families.pick(("bridge/bridge-nf-call-iptables", "0"), ("bridge/bridge-nf-call-ip6tables", "0"))
 }
 
-/// Pods leave the cluster with their node's address; among pods addresses are never touched.
+/// Masquerades traffic that leaves the cluster. There is no SNAT between pods.
 fn masquerade_pods(families: Families) -> String {
     let mut rules = String::from(
         "table inet lab {\n chain pods-leaving {\n  type nat hook postrouting priority srcnat + 10;\n",

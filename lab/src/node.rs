@@ -1,5 +1,6 @@
-//! A node's own files and programs: containerd, its network plugin and the kubelet. Pure: paths in, text out. A node
-//! sees its own `/run`, `/var/lib` and `/var/log`, so all nodes use the same, ordinary paths.
+//! A node's files and programs: containerd, the CNI plugin and the kubelet. Pure: paths in, text
+//! out. Each node has its own `/run`, `/var/lib` and `/var/log`, so all nodes use the same standard
+//! paths.
 
 use std::path::Path;
 
@@ -10,11 +11,11 @@ use crate::credentials::Credentials;
 use crate::provision::{Programs, ProvisionError};
 use crate::topology::{Node, Topology, dns_addresses};
 
-/// The image of every pod's sandbox.
+/// The image of pod sandboxes.
 pub(crate) const PAUSE_IMAGE: &str = "lab.local/pause:1";
-/// Where a node's containerd listens, seen from the node.
+/// The path of containerd's socket, inside the node's mount namespace.
 pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
-/// The domain of the cluster's names.
+/// The cluster's DNS domain.
 pub(crate) const CLUSTER_DOMAIN: &str = "cluster.local";
 
 /// The control group above those of all labs.
@@ -25,7 +26,7 @@ pub(crate) fn cgroup_parent(lab: &str, node: &str) -> String {
     format!("/{ALL_LABS}/{lab}/{node}")
 }
 
-/// What is written before a node starts, as file name under the node's directory and content.
+/// The files to write before a node starts, as (name in the node's directory, content).
 pub(crate) fn files(
     lab: &str,
     topology: &Topology,
@@ -39,7 +40,7 @@ pub(crate) fn files(
         ("containerd.toml", containerd(&plugins, directory)),
         ("cni/10-lab.conflist", format!("{:#}\n", network_plugin(topology, node))),
         ("kubelet.json", format!("{:#}\n", kubelet(lab, topology, node, credentials, directory))),
-        // Names from outside the cluster do not resolve in the lab: there is no outside.
+        // Names outside the cluster do not resolve: the lab has no upstream DNS.
         ("resolv.conf", "search .\n".to_owned()),
     ])
 }
@@ -80,7 +81,8 @@ pub(crate) fn components(
     ])
 }
 
-/// containerd with what kubelets need and nothing that would write outside the node's directories.
+/// containerd's configuration: only what kubelets need, and nothing that writes outside the node's
+/// directories.
 fn containerd(plugins: &str, directory: &Path) -> String {
     format!(
         r#"version = 3
@@ -118,7 +120,8 @@ SystemdCgroup = false
     )
 }
 
-/// A bridge on the node; the lab's own rules masquerade, because the plugin's would between pods too.
+/// The CNI bridge plugin. It does not masquerade, because it would also do so between pods; the
+/// lab's own rules do it.
 fn network_plugin(topology: &Topology, node: &Node) -> Value {
     let ranges: Vec<Value> =
         node.pod_cidrs(topology.families).into_iter().map(|subnet| json!([{"subnet": subnet}])).collect();
@@ -160,7 +163,7 @@ fn kubelet(
         "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": cgroup_parent(lab, node.name.as_str()),
-        // All nodes share this machine: none of them may claim a part of it, or judge by how full it is.
+        // All nodes share this machine, so none may reserve resources or evict pods by its usage.
         "enforceNodeAllocatable": [],
         "failCgroupV1": false,
         "failSwapOn": false,
@@ -171,9 +174,9 @@ fn kubelet(
         "maxPods": 200,
         "readOnlyPort": 0,
         "volumePluginDir": "/var/lib/kubelet/volume-plugins",
-        // The lab's own images are all there is; no registry is asked.
+        // All images are present; nothing is pulled.
         "serializeImagePulls": false,
-        // A lab is up when its nodes are ready: say so soon.
+        // Report readiness early: a lab is up when its nodes are ready.
         "nodeStatusUpdateFrequency": "5s",
         "syncFrequency": "20s",
         "logging": {"flushFrequency": "1s"},

@@ -1,5 +1,5 @@
-//! Certificates of a cluster: an authority, and what it issues. Everything is made anew for each lab and ends
-//! with it; nobody skips verification anywhere.
+//! The certificates of a cluster: a CA and what it issues. They are created for each lab and
+//! removed with it. No client skips verification.
 
 use std::fs;
 use std::io;
@@ -13,15 +13,15 @@ use rcgen::{
 use thiserror::Error;
 use time::{Duration, OffsetDateTime};
 
-/// Why certificates could not be made.
+/// Why certificates could not be issued.
 #[derive(Debug, Error)]
 pub enum PkiError {
-    /// The certificate library refused.
+    /// The certificate library failed.
     #[error("cannot issue a certificate for {name}: {source}")]
     Issue {
-        /// Whose certificate.
+        /// The certificate's subject.
         name: String,
-        /// What it said.
+        /// The library's error.
         source: rcgen::Error,
     },
     /// A file could not be written.
@@ -29,12 +29,12 @@ pub enum PkiError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
-/// What a certificate is for.
+/// The extended key usage of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Usage {
     Server,
@@ -69,7 +69,8 @@ impl Authority {
         Ok(Self { certificate, issuer: Issuer::new(params, key) })
     }
 
-    /// Issues a certificate for the user (or server) `name` of group `group`, reachable at `names`.
+    /// Issues a certificate for the user or server `name` in group `group`, with the subject
+    /// alternative names `names`.
     pub(crate) fn issue(
         &self,
         name: &str,
@@ -94,20 +95,20 @@ impl Authority {
         Ok(Pair { certificate, key: key.serialize_pem() })
     }
 
-    /// The authority's own key: the controller-manager signs certificate requests with it.
+    /// The CA's private key. The controller-manager signs certificate requests with it.
     pub(crate) fn key(&self) -> String {
         self.issuer.key().serialize_pem()
     }
 }
 
-/// A key pair that signs service account tokens: the public half and the private half, in PEM.
+/// Generates the key pair that signs service account tokens: public and private key, in PEM.
 pub(crate) fn token_keys() -> Result<(String, String), PkiError> {
     let key = KeyPair::generate()
         .map_err(|source| PkiError::Issue { name: "service account tokens".to_owned(), source })?;
     Ok((key.public_key_pem(), key.serialize_pem()))
 }
 
-/// Writes a file that only its owner reads.
+/// Writes a file that only its owner can read.
 pub(crate) fn write_private(path: &Path, content: &str) -> Result<(), PkiError> {
     let fail = |source| PkiError::Write { path: path.to_owned(), source };
     let mut options = fs::OpenOptions::new();
@@ -125,7 +126,7 @@ fn distinguished_name(name: &str, group: Option<&str>) -> DistinguishedName {
     dn
 }
 
-/// An hour back for clocks that differ, a year ahead: a lab does not live that long.
+/// Valid from an hour ago, for clock skew, until a year from now.
 fn set_validity(params: &mut CertificateParams) {
     let now = OffsetDateTime::now_utc();
     params.not_before = now - Duration::hours(1);

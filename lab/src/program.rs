@@ -1,5 +1,5 @@
-//! One of the project's programs as a process, as tests run it against a [`ControlPlane`](crate::ControlPlane): it
-//! logs to a file and is asked at its admin address.
+//! One of the project's programs as a process of a test, running against a
+//! [`ControlPlane`](crate::ControlPlane). It logs to a file and is queried at its admin address.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,14 +13,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 const OFTEN: Duration = Duration::from_millis(50);
-/// An admin server answers at once, or its program hangs.
+/// The timeout for the admin server.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Waits until something is so, for tests.
+/// Waits until a condition holds, for tests.
 ///
 /// # Panics
 ///
-/// When it is not so within the limit.
+/// If the condition does not hold within the limit.
 pub async fn until(limit: Duration, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !is_so().await {
@@ -29,12 +29,13 @@ pub async fn until(limit: Duration, what: &str, mut is_so: impl AsyncFnMut() -> 
     }
 }
 
-/// An address on loopback. Another process may take it between its choice and its use; then the start fails and says so.
+/// A free address on loopback. Another process may take it first; then starting the program fails
+/// with a clear error.
 pub fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// A program that runs. It ends with its handle, and shows its log when the test has failed.
+/// A running program. Dropping it kills the process, and prints its log if the test has failed.
 pub struct Program {
     name: String,
     process: Child,
@@ -44,7 +45,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts a command that was told to serve its metrics at `admin`; `name` is what people call it.
+    /// Starts a command that serves its metrics at `admin`. `name` is used in messages.
     pub fn start(name: &str, mut command: Command, admin: SocketAddr) -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
         let log = directory.path().join("log");
@@ -52,22 +53,22 @@ impl Program {
         Ok(Self { name: name.to_owned(), process: command.spawn()?, admin, log, _directory: directory })
     }
 
-    /// Its process.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Whether it has not ended.
+    /// Whether the process is running.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// What it has logged.
+    /// The log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// What it serves at a path of its admin address, if it answers.
+    /// GETs a path from the admin address. `None` if there is no successful answer.
     fn get(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.admin).ok()?;
         stream.set_read_timeout(Some(ANSWER)).ok()?;
@@ -78,34 +79,34 @@ impl Program {
         head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
     }
 
-    /// Whether it says that it is healthy.
+    /// Whether `/healthz` succeeds.
     pub fn is_healthy(&self) -> bool {
         self.get("/healthz").is_some()
     }
 
-    /// Whether it says that it is ready.
+    /// Whether `/readyz` succeeds.
     pub fn is_ready(&self) -> bool {
         self.get("/readyz").is_some()
     }
 
-    /// Its metrics, a line each; none while it does not answer.
+    /// The metrics, one per line; empty if it does not answer.
     pub fn metrics(&self) -> Vec<String> {
         let text = self.get("/metrics").unwrap_or_default();
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
     }
 
-    /// The value of a metric, named with its labels.
+    /// The value of a metric, given by its name with labels.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics().iter().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the process.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let id = self.process.id().try_into().map_err(io::Error::other)?;
         Ok(kill(Pid::from_raw(id), signal)?)
     }
 
-    /// Ends it in an orderly way; whether it said that all was well.
+    /// Sends SIGTERM, waits for the exit, and returns whether the exit code was 0.
     pub fn end(&mut self) -> io::Result<bool> {
         self.signal(Signal::SIGTERM)?;
         Ok(self.process.wait()?.success())

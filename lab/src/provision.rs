@@ -1,8 +1,9 @@
-//! Getting the real programs: Go programs built from committed module files, Envoy from its wheel, the rest from
-//! Debian's packages, a kernel for virtual machines among them. What is built is kept in the user's cache directory,
-//! keyed by version and pinned sums, so it is built once. An interrupted build goes on where Go's own cache left off.
+//! Provides the real programs: Go programs built from pinned modules, Envoy from its wheel, and the
+//! rest from Debian packages, including a kernel for virtual machines. Builds are kept in the
+//! user's cache directory, keyed by version and pinned checksums, so each is built once. An
+//! interrupted build resumes from Go's own cache.
 //!
-//! Nothing here knows about clusters; it turns names of programs into paths.
+//! This module knows nothing about clusters. It maps names of programs to paths.
 
 mod debian;
 mod go;
@@ -26,13 +27,13 @@ pub(crate) use self::preflight::disk_for_lab;
 use crate::command::CommandError;
 use crate::dirs::{self, DirsError};
 
-/// Why something could not be had.
+/// Why a program could not be provided.
 #[derive(Debug, Error)]
 pub enum ProvisionError {
-    /// No place for the cache.
+    /// The location of the cache could not be determined.
     #[error(transparent)]
     Dirs(#[from] DirsError),
-    /// A program of the build failed.
+    /// A command of the build failed.
     #[error(transparent)]
     Command(#[from] CommandError),
     /// A file could not be read or written.
@@ -40,94 +41,94 @@ pub enum ProvisionError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// Not enough room.
+    /// Not enough free disk space.
     #[error(
         "{} has {free} MiB free, but {need} MiB are needed to {what}: free some space or set ISP_CACHE_DIR and GOCACHE to another disk",
         path.display()
     )]
     Disk {
-        /// Where.
+        /// The directory.
         path: PathBuf,
-        /// What there is.
+        /// The free space, in MiB.
         free: u64,
-        /// What it takes.
+        /// The required space, in MiB.
         need: u64,
-        /// For what.
+        /// What the space is needed for.
         what: &'static str,
     },
     /// Go is missing or too old.
     #[error("{found}, but building {what} needs Go {need} or newer: install it and put it on PATH")]
     Go {
-        /// What was found.
+        /// The version that was found, if any.
         found: String,
         /// The program to build.
         what: String,
-        /// The release.
+        /// The oldest suitable release.
         need: &'static str,
     },
-    /// Programs of Debian packages are missing and may not be installed.
+    /// Programs are missing and their Debian packages cannot be installed.
     #[error("missing {programs}: run `apt-get install {packages}` as root{hint}")]
     Packages {
-        /// The programs.
+        /// The missing programs.
         programs: String,
-        /// The packages that hold them.
+        /// The packages that contain them.
         packages: String,
-        /// Why it was not done.
+        /// Why they were not installed.
         hint: &'static str,
     },
-    /// There is no kernel for virtual machines.
+    /// The kernel for virtual machines cannot be downloaded.
     #[error(
         "Debian's package linux-image-cloud-amd64, of which virtual machines have their kernel, cannot be had ({reason}): add Debian to apt's sources, or copy {} from a machine that has it",
         place.display()
     )]
     NoKernel {
-        /// Where it is kept.
+        /// Where it is cached.
         place: PathBuf,
-        /// What is missing.
+        /// Why it could not be downloaded.
         reason: String,
     },
-    /// Virtual machines are for one kind of processor.
+    /// Virtual machines are not supported on this CPU architecture.
     #[error(
         "virtual machines are provided for x86-64 only, and this is {0}: run what needs one on an x86-64 machine; the rest of the lab works here"
     )]
     Architecture(&'static str),
-    /// A Kubernetes version that is not pinned.
+    /// The Kubernetes version is not pinned.
     #[error("Kubernetes {asked} is not pinned here; choose one of {known}")]
     UnknownVersion {
-        /// What was asked for.
+        /// The requested version.
         asked: String,
-        /// What there is.
+        /// The pinned versions.
         known: String,
     },
-    /// Asked for without having been provisioned.
+    /// A program is used that was not provisioned.
     #[error("the program {0} was not provisioned: this is a mistake in the lab")]
     NotProvisioned(String),
 }
 
-/// What the programs are wanted for.
+/// What the programs are needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Purpose {
     /// A control plane on loopback.
     Api,
-    /// Network namespaces alone.
+    /// Network namespaces only.
     Kernel,
     /// Whole clusters.
     Cluster,
     /// Whole clusters with Istio.
     Mesh,
-    /// All that the tests on labs need: clusters with Istio, and virtual machines.
+    /// Everything that the tests on labs need: clusters with Istio, and virtual machines.
     Lab,
 }
 
-/// Where the provisioned programs are.
+/// The paths of the provisioned programs.
 #[derive(Debug, Clone, Default)]
 pub struct Programs(BTreeMap<String, PathBuf>);
 
 impl Programs {
-    /// The path of a program that was asked for.
+    /// The path of a provisioned program.
     pub fn path(&self, name: &str) -> Result<&Path, ProvisionError> {
         self.0.get(name).map(PathBuf::as_path).ok_or_else(|| ProvisionError::NotProvisioned(name.to_owned()))
     }
@@ -139,10 +140,10 @@ impl Programs {
     }
 }
 
-/// Says what is going on, one line at a time.
+/// Receives progress messages, one line each.
 pub type Progress = fn(&str);
 
-/// Makes sure that everything `purpose` needs is there, building and installing what is missing.
+/// Builds or installs everything that `purpose` needs and that is missing.
 pub fn provision(
     purpose: Purpose,
     version: KubernetesVersion,
@@ -156,7 +157,7 @@ pub fn provision(
         programs.0.insert("envoy_bootstrap_tmpl.json".to_owned(), go::istio_bootstrap()?);
     }
     if purpose == Purpose::Lab {
-        // Some nodes of a test run the kube-proxy of another release.
+        // Some tests run the kube-proxy of another release on some nodes.
         for other in KubernetesVersion::ALL.into_iter().filter(|other| *other != version) {
             program_of(other, "kube-proxy", progress)?;
         }
@@ -167,10 +168,10 @@ pub fn provision(
     Ok(programs)
 }
 
-/// Whether there can be virtual machines: what they are made of is pinned down for one kind of processor.
+/// Whether virtual machines are supported. Their kernel is available for x86-64 only.
 const MACHINES: bool = cfg!(target_arch = "x86_64");
 
-/// Makes sure that everything a virtual machine needs besides a cluster is there.
+/// Provides what a virtual machine needs in addition to a cluster.
 pub(crate) fn machine(progress: Progress) -> Result<Kernel, ProvisionError> {
     if !MACHINES {
         return Err(ProvisionError::Architecture(std::env::consts::ARCH));
@@ -179,8 +180,8 @@ pub(crate) fn machine(progress: Progress) -> Result<Kernel, ProvisionError> {
     kernel::ensure(&cache()?, progress)
 }
 
-/// One program of a cluster or of Istio, with no more of either than that: for a cluster of mixed releases, or for a benchmark. It
-/// is built when it is missing.
+/// Provides a single program of a cluster or of Istio, for clusters of mixed releases and for
+/// benchmarks. Builds it if it is missing.
 pub fn program_of(
     version: KubernetesVersion,
     name: &str,
@@ -192,34 +193,34 @@ pub fn program_of(
     programs.path(name).map(Path::to_owned)
 }
 
-/// The program `helm`, which only tests of the chart need. It is built when it is first asked for.
+/// Provides `helm`, built on first use. Only tests of the chart need it.
 pub fn helm(progress: Progress) -> Result<PathBuf, ProvisionError> {
     let programs = obtain(&[go::helm()], Purpose::Cluster, &cache()?, progress)?;
     programs.path("helm").map(Path::to_owned)
 }
 
-/// The program `h2load`, which benchmarks send requests with. Nothing else needs it, and it is installed when it is first asked for.
+/// Provides `h2load`, installed on first use. Only benchmarks need it, to send requests.
 pub fn load_generator(progress: Progress) -> Result<PathBuf, ProvisionError> {
     debian::ensure_for_load(progress)?;
     find_program("h2load").ok_or_else(|| ProvisionError::NotProvisioned("h2load".to_owned()))
 }
 
-/// The program `lua5.4`, which only the test of a script for Argo CD needs. It is installed when it is first asked for.
+/// Provides `lua5.4`, installed on first use. Only the test of a script for Argo CD needs it.
 pub fn lua(progress: Progress) -> Result<PathBuf, ProvisionError> {
     debian::ensure_for_scripts(progress)?;
     find_program("lua5.4").ok_or_else(|| ProvisionError::NotProvisioned("lua5.4".to_owned()))
 }
 
-/// A monitoring system, which only the test of alerts and dashboard needs.
+/// Prometheus. Only the test of the alerts and the dashboard needs it.
 #[derive(Debug, Clone)]
 pub struct Prometheus {
-    /// The server.
+    /// The server's path.
     pub server: PathBuf,
-    /// The program that judges rules.
+    /// The path of `promtool`, which checks and tests rules.
     pub promtool: PathBuf,
 }
 
-/// The host's Prometheus, or else Debian's, fetched when it is first asked for.
+/// Provides Prometheus: the host's, or else Debian's, downloaded on first use.
 pub fn prometheus(progress: Progress) -> Result<Prometheus, ProvisionError> {
     if let (Some(server), Some(promtool)) = (find_program("prometheus"), find_program("promtool")) {
         return Ok(Prometheus { server, promtool });
@@ -239,7 +240,7 @@ pub fn prometheus(progress: Progress) -> Result<Prometheus, ProvisionError> {
     Ok(Prometheus { server: programs.join("prometheus"), promtool: programs.join("promtool") })
 }
 
-/// Whether tests of this kind can run here, or what is missing and the way out.
+/// Whether tests of this kind can run on this machine; if not, what is missing and how to fix it.
 pub fn can_run(purpose: Purpose) -> Result<(), String> {
     match purpose {
         Purpose::Api => Ok(()),
@@ -258,7 +259,7 @@ fn cache() -> Result<PathBuf, ProvisionError> {
     }
 }
 
-/// These programs, built where they are missing.
+/// Returns the paths of these programs, and builds the missing ones.
 fn obtain(
     wanted: &[GoProgram],
     purpose: Purpose,
@@ -269,7 +270,7 @@ fn obtain(
     if missing.is_empty() { Ok(programs) } else { build_missing(wanted, purpose, cache, progress) }
 }
 
-/// Builds what is not there yet. One process at a time: two would build the same thing twice.
+/// Builds the missing programs under a lock, so that two processes do not build the same program.
 fn build_missing(
     wanted: &[GoProgram],
     purpose: Purpose,
@@ -280,7 +281,7 @@ fn build_missing(
     let fail = |source| ProvisionError::File { path: lock.clone(), source };
     let file = fs::File::create(&lock).map_err(fail)?;
     file.lock().map_err(fail)?;
-    // While this process waited, another may have built them.
+    // Another process may have built them while this one waited for the lock.
     let (mut programs, missing) = look(wanted, purpose, cache)?;
     if let Some(first) = missing.first() {
         preflight::go(first.name)?;
@@ -297,7 +298,7 @@ fn build_missing(
     Ok(programs)
 }
 
-/// What is there already, and what is not.
+/// The paths of the programs that exist, and the programs that are missing.
 fn look<'a>(
     wanted: &'a [GoProgram],
     purpose: Purpose,

@@ -1,5 +1,5 @@
-//! The images of the project's own programs, as they are released. The Containerfile says the same of them, for those who build in
-//! containers; a test compares what both say.
+//! The release images of the project's own programs. The Containerfile defines the same images for
+//! container builds; a test compares both.
 
 use std::path::{Path, PathBuf};
 
@@ -7,25 +7,27 @@ use crate::image::Image;
 use crate::images::pack_image;
 use crate::lab::LabError;
 
-/// Where the images of a release are, each under the name of its program.
+/// The registry of the release images. Each image has the name of its program.
 pub const REGISTRY: &str = "ghcr.io/ingress-source-preserve";
 
-/// Nobody in particular, and not root.
+/// An unprivileged user and group.
 const USER: &str = "65532:65532";
 
-/// The programs that are installed, and what each does.
+/// The released programs and their descriptions.
 const PROGRAMS: [(&str, &str); 3] = [
     ("operator", "Carries out what IngressSourcePreserves ask for, and puts it back"),
     ("webhook", "Answers API servers about pods and IngressSourcePreserves"),
     ("proxy-agent", "Shows a node's kube-proxy only what the node may see"),
 ];
 
-/// Packs a program as the image by which it is released, under a tag, for [`Lab::load_image`](crate::Lab::load_image).
+/// Packs a program as its release image with this tag, for
+/// [`Lab::load_image`](crate::Lab::load_image).
 pub fn pack(program: &Path, tag: &str) -> Result<PathBuf, LabError> {
     pack_image(&image(program, tag)?)
 }
 
-/// Writes the image of a program of this version to a directory, as an OCI archive: `<name>-<version>.tar`.
+/// Writes the image of a program with this version to a directory, as the OCI archive
+/// `<name>-<version>.tar`.
 pub fn write(program: &Path, directory: &Path) -> Result<PathBuf, LabError> {
     let version = env!("CARGO_PKG_VERSION");
     let image = image(program, version)?;

@@ -1,5 +1,5 @@
-//! What a lab is, as its directory on the host records it. `up` writes it, the lab's init carries it out, every other
-//! command reads it.
+//! The description of a lab, stored in its directory on the host. `up` writes it, init executes it,
+//! and all other commands read it.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::components::Component;
 use crate::topology::Topology;
 
-/// A file of a lab's directory could not be used.
+/// A file in a lab's directory could not be used.
 #[derive(Debug, Error)]
 pub enum SpecError {
     /// Reading or writing failed.
@@ -20,15 +20,15 @@ pub enum SpecError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// It holds something else.
+    /// The file could not be parsed.
     #[error("{} does not hold what the lab wrote there ({source}): remove the lab with `down`", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The parse error.
         source: serde_json::Error,
     },
 }
@@ -38,27 +38,27 @@ pub enum SpecError {
 pub(crate) struct Spec {
     pub(crate) name: String,
     pub(crate) topology: Topology,
-    /// The port on the host's loopback that leads to the API server; 0 for any.
+    /// The port on the host's loopback that forwards to the API server; 0 for any.
     pub(crate) host_port: u16,
-    /// The port of the API server inside the lab.
+    /// The API server's port inside the lab.
     pub(crate) api_port: u16,
     pub(crate) components: Vec<Component>,
-    /// A directory for each node, in the order of the topology.
+    /// One directory per node, in the order of the topology.
     pub(crate) node_directories: Vec<PathBuf>,
-    /// The programs on the host that commands need.
+    /// Host paths of the programs that commands run.
     pub(crate) kubectl: PathBuf,
     pub(crate) ctr: PathBuf,
-    /// There when Istio was asked for.
+    /// Only with Istio.
     pub(crate) istioctl: Option<PathBuf>,
 }
 
-/// What init tells once it listens.
+/// Written by init once it listens.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Listening {
     pub(crate) host_port: u16,
 }
 
-/// The files of one lab.
+/// The directory of one lab.
 #[derive(Debug, Clone)]
 pub(crate) struct LabDir(PathBuf);
 
@@ -83,7 +83,7 @@ impl LabDir {
         self.0.join("logs")
     }
 
-    /// The log of a component; a node's are named `edge-1-kubelet`.
+    /// The log of a component. For nodes, the file name is like `edge-1-kubelet.log`.
     pub(crate) fn log(&self, component: &str) -> PathBuf {
         self.logs().join(format!("{}.log", component.replace('/', "-")))
     }
@@ -122,7 +122,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, SpecError> {
     serde_json::from_slice(&text).map_err(|source| SpecError::Content { path: path.to_owned(), source })
 }
 
-/// Whoever reads the file sees all of it or none.
+/// Writes a file atomically.
 fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), SpecError> {
     let fail = |source| SpecError::File { path: path.to_owned(), source };
     let text = serde_json::to_vec_pretty(value)

@@ -1,6 +1,7 @@
-//! A containerd store that holds the lab's images already. Importing and unpacking them on every node at every start
-//! would take most of the time; instead it is done once for each set of images, and every node gets a copy whose
-//! files are hard links. Nothing ever writes to those files: they are the lower layers of containers.
+//! A prepared containerd store with the lab's images. Importing and unpacking them on every node at
+//! every start would dominate the startup time. Instead this is done once per set of images, and
+//! every node gets a copy made of hard links. The linked files are lower layers of containers and
+//! are never written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,12 @@ use crate::image::Digest;
 use crate::lab::LabError;
 use crate::provision::{Programs, Progress};
 
-/// How many stores are kept; each is as large as its images.
+/// The number of stores to keep. Each is as large as its images.
 const KEPT: usize = 4;
 
 pub(crate) struct Store(PathBuf);
 
-/// The store with exactly these images, made when there is none.
+/// The store with exactly these images, created if it does not exist.
 pub(crate) fn prepared(
     programs: &Programs,
     archives: &[PathBuf],
@@ -30,7 +31,8 @@ pub(crate) fn prepared(
     let path = stores.join(key(archives));
     if !path.is_dir() {
         progress("unpacking the images");
-        // Named by the process, so that two that prepare the same store do not meet; the last rename wins.
+        // Named after the process id, so that two processes can prepare the same store
+        // concurrently.
         let partial = stores.join(format!("partial-{}", std::process::id()));
         let result = fill(&partial, programs, archives);
         let placed = result.and_then(|()| {
@@ -48,7 +50,7 @@ pub(crate) fn prepared(
 }
 
 impl Store {
-    /// Gives a node its own store.
+    /// Creates a node's own copy of the store.
     pub(crate) fn copy_to(&self, target: &Path) -> Result<(), LabError> {
         let parent = target.parent().unwrap_or(target);
         fs::create_dir_all(parent).map_err(|source| file(parent, source))?;
@@ -56,7 +58,7 @@ impl Store {
             let mut copy = Command::new("cp");
             command::run(copy.args(["-a", how, "--no-target-directory"]).arg(&self.0).arg(target))
         };
-        // Hard links need one file system; elsewhere the bytes are copied.
+        // Hard links need the same file system; otherwise the data is copied.
         if copy("--link").is_err() {
             let _ = fs::remove_dir_all(target);
             copy("--reflink=auto")?;
@@ -65,7 +67,7 @@ impl Store {
     }
 }
 
-/// The databases are written to, so they must not be shared.
+/// Replaces the databases by copies: containerd writes to them, so nodes must not share them.
 fn own_databases(from: &Path, to: &Path) -> Result<(), LabError> {
     for plugin in fs::read_dir(from).map_err(|source| file(from, source))?.flatten() {
         let Ok(entries) = fs::read_dir(plugin.path()) else { continue };
@@ -81,7 +83,7 @@ fn own_databases(from: &Path, to: &Path) -> Result<(), LabError> {
 }
 
 fn key(archives: &[PathBuf]) -> String {
-    // An archive's name ends in the digest of what is in it.
+    // An archive's name ends in the digest of its contents.
     let names: Vec<&[u8]> = archives.iter().map(|path| path.as_os_str().as_encoded_bytes()).collect();
     Digest::of(&names.join(&b'\n')).hex()[..16].to_owned()
 }
@@ -94,7 +96,7 @@ fn fill(root: &Path, programs: &Programs, archives: &[PathBuf]) -> Result<(), La
     let text = configuration_text(root, run.path(), &socket);
     fs::write(&configuration, text).map_err(|source| file(&configuration, source))?;
 
-    // Unpacking mounts; those mounts are nobody else's business.
+    // Unpacking creates mounts; a private mount namespace hides them from the host.
     let mut containerd = Command::new("unshare");
     containerd
         .args(["--mount", "--propagation=private", "--"])
@@ -118,7 +120,7 @@ fn fill(root: &Path, programs: &Programs, archives: &[PathBuf]) -> Result<(), La
     Ok(())
 }
 
-/// A containerd that only imports.
+/// The configuration of a containerd that only imports images.
 fn configuration_text(root: &Path, run: &Path, socket: &Path) -> String {
     format!(
         r#"version = 3
@@ -138,7 +140,7 @@ path = "{run}/opt"
     )
 }
 
-/// A containerd that ends with this value.
+/// A containerd process that ends with this value.
 struct Running(Child);
 
 impl Running {
@@ -156,7 +158,7 @@ impl Running {
         Ok(())
     }
 
-    /// An orderly end, so that its databases are whole.
+    /// Stops it with SIGTERM, so that its databases are complete.
     fn end(&mut self) {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.0.id()).unwrap_or_default());
         let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
@@ -173,7 +175,7 @@ impl Drop for Running {
     }
 }
 
-/// Keeps the stores that were made last.
+/// Removes all but the most recent stores.
 fn forget_older(stores: &Path) {
     let Ok(entries) = fs::read_dir(stores) else { return };
     let made =

@@ -1,7 +1,7 @@
-//! Who is in the lab and at which address: pure, known before anything starts.
+//! The names and addresses in a lab. Pure: known before anything starts.
 //!
-//! Every lab has network namespaces of its own, so all labs use the same addresses. The picture has IPv4; each network has an
-//! IPv6 range too, for labs with both families or IPv6 alone.
+//! Each lab has its own network namespaces, so all labs use the same addresses. The figure shows
+//! IPv4. Each network also has an IPv6 range, for dual-stack and IPv6-only labs.
 //!
 //! ```text
 //!   client 198.51.100.10 ──┐                       ┌── edge-1 10.90.0.11  pods 10.244.1.0/24
@@ -23,13 +23,14 @@ pub use self::families::{Families, FamilyFlags};
 /// The range of ClusterIPs.
 pub const SERVICE_RANGE: Range =
     Range { v4: (Ipv4Addr::new(10, 96, 0, 0), 16), v6: (v6(0xfd00, 0x96, 0, 0), 112) };
-/// The range that all pods' addresses come from.
+/// The range of all pod addresses.
 pub const POD_RANGE: Range =
     Range { v4: (Ipv4Addr::new(10, 244, 0, 0), 16), v6: (v6(0xfd00, 0x244, 0, 0), 48) };
-/// The addresses that the router owns and sends to the nodes that it is told.
+/// The range of external addresses. The router owns it and forwards each address to the nodes set
+/// by `route`.
 pub const EXTERNAL_RANGE: Range =
     Range { v4: (Ipv4Addr::new(192, 0, 2, 0), 24), v6: (v6(0x2001, 0xdb8, 0, 0), 64) };
-/// The network of the nodes.
+/// The nodes' network.
 pub const FABRIC: Range = Range { v4: (Ipv4Addr::new(10, 90, 0, 0), 24), v6: (v6(0xfd00, 0x90, 0, 0), 64) };
 /// The network of `client`.
 pub const CLIENT: Range =
@@ -43,7 +44,7 @@ const fn v6(a: u16, b: u16, c: u16, d: u16) -> Ipv6Addr {
     Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)
 }
 
-/// An IPv4 network and the IPv6 network that stands beside it or in its place.
+/// An IPv4 network and its IPv6 counterpart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     v4: (Ipv4Addr, u8),
@@ -70,35 +71,35 @@ impl Range {
         Ipv6Addr::from_bits(self.v6.0.to_bits() + u128::from(n))
     }
 
-    /// The `n`th addresses with the length of their network, as an interface is given them.
+    /// The `n`th addresses with their network's prefix length, as assigned to an interface.
     pub fn interface(self, n: u8, families: Families) -> Vec<String> {
         families.pick(format!("{}/{}", self.host4(n), self.v4.1), format!("{}/{}", self.host6(n), self.v6.1))
     }
 }
 
-/// A name that is a DNS label and none of the lab's own places.
+/// A node's name: a DNS label that is not the name of another place in the lab.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct NodeName(String);
 
-/// What is wrong with the asked-for nodes.
+/// Why a set of nodes is invalid.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum TopologyError {
-    /// Not a DNS label.
+    /// The name is not a DNS label.
     #[error(
         "node name {0:?} is not a DNS label: use at most 40 lower-case letters, digits and '-', starting with a letter"
     )]
     NotALabel(String),
-    /// The name of another place.
+    /// The name belongs to another place.
     #[error("node name {0:?} is the name of another place in the lab ({RESERVED:?}): choose another")]
     Reserved(String),
-    /// The same name twice.
+    /// The name occurs twice.
     #[error("node {0} is named twice")]
     Twice(NodeName),
     /// Too few or too many nodes.
     #[error("a lab has 1 to {MAX_NODES} nodes, not {0}")]
     Count(usize),
-    /// An ingress node that is not a node.
+    /// An ingress node is not among the nodes.
     #[error("ingress node {0} is not among the nodes")]
     UnknownIngress(NodeName),
 }
@@ -136,12 +137,12 @@ impl fmt::Display for NodeName {
 }
 
 impl NodeName {
-    /// The name as the API and the kernel know it.
+    /// The name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Without being told, a node whose name starts with `edge` is an ingress node.
+    /// The default for ingress nodes: names that start with `edge`.
     fn looks_like_ingress(&self) -> bool {
         self.0.starts_with("edge")
     }
@@ -150,37 +151,37 @@ impl NodeName {
 /// One node and its addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name.
+    /// The node's name.
     pub name: NodeName,
-    /// Whether it carries `node-role.kubernetes.io/ingress`.
+    /// Whether the node has the label `node-role.kubernetes.io/ingress`.
     pub ingress: bool,
     index: u8,
 }
 
 impl Node {
-    /// Its addresses on the fabric, IPv4 first.
+    /// The node's addresses on the fabric, IPv4 first.
     pub fn addresses(&self, families: Families) -> Vec<IpAddr> {
         FABRIC.hosts(10 + self.index, families)
     }
 
-    /// The same with the fabric's prefix length.
+    /// The node's addresses with the fabric's prefix length.
     pub fn interface(&self, families: Families) -> Vec<String> {
         FABRIC.interface(10 + self.index, families)
     }
 
-    /// Its IPv4 address, where the lab has IPv4.
+    /// The node's IPv4 address. Meaningful only if the lab has IPv4.
     pub fn address(&self) -> Ipv4Addr {
         FABRIC.host4(10 + self.index)
     }
 
-    /// The networks of its pods, IPv4 first.
+    /// The node's pod CIDRs, IPv4 first.
     pub fn pod_cidrs(&self, families: Families) -> Vec<String> {
         let v4 = Ipv4Addr::from_bits(POD_RANGE.v4.0.to_bits() + (u32::from(self.index) << 8));
         let v6 = Ipv6Addr::from_bits(POD_RANGE.v6.0.to_bits() + (u128::from(self.index) << 64));
         families.pick(format!("{v4}/24"), format!("{v6}/64"))
     }
 
-    /// The name of the fabric's end of the node's cable.
+    /// The name of the fabric's end of the node's veth pair.
     pub fn cable(&self) -> String {
         format!("node{}", self.index)
     }
@@ -189,14 +190,15 @@ impl Node {
 /// All nodes of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
-    /// The nodes in the order they were named.
+    /// The nodes, in the given order.
     pub nodes: Vec<Node>,
     /// IPv4, IPv6 or both.
     pub families: Families,
 }
 
 impl Topology {
-    /// Checks the names and gives out the addresses. `ingress: None` takes the nodes that are called `edge…`.
+    /// Validates the names and assigns the addresses. With `ingress: None`, nodes named `edge…` are
+    /// ingress nodes.
     pub fn new(
         names: Vec<NodeName>,
         ingress: Option<&[NodeName]>,
@@ -219,7 +221,7 @@ impl Topology {
         Ok(Self { nodes, families })
     }
 
-    /// A machine of that name beside the nodes: the places that it could have, with the addresses of a node there.
+    /// Candidates for an extra machine next to the nodes: one for each address that no node has.
     pub(crate) fn beyond(&self, name: &NodeName) -> Result<impl Iterator<Item = Node>, TopologyError> {
         if self.node(name.as_str()).is_some() {
             return Err(TopologyError::Twice(name.clone()));
@@ -228,23 +230,23 @@ impl Topology {
         Ok(places.map(|index| Node { name: name.clone(), ingress: false, index }))
     }
 
-    /// The node of that name.
+    /// The node with that name.
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name.as_str() == name)
     }
 }
 
-/// The address of the API server on the fabric.
+/// The API server's addresses on the fabric.
 pub fn control_plane_addresses(families: Families) -> Vec<IpAddr> {
     FABRIC.hosts(1, families)
 }
 
-/// Where the API server is for everything inside the lab, in the first family.
+/// The API server's URL inside the lab, with the address of the first family.
 pub(crate) fn server(families: Families, port: u16) -> String {
     format!("https://{}", SocketAddr::new(control_plane_addresses(families)[0], port))
 }
 
-/// The address of the cluster's DNS Service.
+/// The ClusterIPs of the DNS Service.
 pub fn dns_addresses(families: Families) -> Vec<IpAddr> {
     SERVICE_RANGE.hosts(10, families)
 }

@@ -1,9 +1,10 @@
-//! A virtual machine on the lab's fabric, with a kernel of its own, for what the host's kernel lacks. It stands where
-//! a node would, with a node's addresses and routes, but without kubelet and containers.
+//! A virtual machine on the lab's fabric with its own kernel, for features that the host's kernel
+//! lacks. It has the addresses and routes of a node, but no kubelet and no containers.
 //!
-//! `builder` puts its files together and starts qemu inside the lab, so that it ends with the lab; `modules` picks the
-//! modules of its kernel, `qemu` says how it is started. Inside, the lab's own program is the first process (`guest`).
-//! It does what it is asked over a serial port (`protocol`), which works whatever the machine's network does.
+//! `builder` assembles its files and starts qemu inside the lab, so that it ends with the lab.
+//! `modules` selects its kernel modules, and `qemu` generates the command line. The lab's own
+//! program is the first process inside (`guest`). It takes requests over a serial port
+//! (`protocol`), which works independently of the machine's network.
 
 mod builder;
 mod guest;
@@ -30,65 +31,66 @@ use crate::command::{self, Output};
 use crate::lab::{self, Lab, LabError, Protocol};
 use crate::topology::Node;
 
-/// How long a command in the machine may take; it is slow, having to emulate its processor.
+/// The limit for a command in the machine, which is slow because its CPU is emulated.
 const COMMAND_DEADLINE: Duration = Duration::from_mins(1);
 const LONGEST_ANSWER: u64 = 16 << 20;
-/// Enough to see what was before a kernel's last words.
+/// The number of console lines in errors: enough to see the context of a kernel panic.
 const CONSOLE_LINES: usize = 60;
 
-/// What can go wrong with a virtual machine.
+/// Errors of a virtual machine's operations.
 #[derive(Debug, Error)]
 pub enum VmError {
-    /// Something of the lab's.
+    /// The lab failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// It does not answer.
+    /// The machine does not answer.
     #[error("the virtual machine {name} {why}; its console ends with\n{console}")]
     Lost {
-        /// Its name.
+        /// The machine's name.
         name: String,
-        /// What is known.
+        /// What is known about the cause.
         why: String,
         /// The last lines of its console.
         console: String,
     },
-    /// It did not do what it was asked.
+    /// The machine could not execute a request.
     #[error("the virtual machine {name}: {said}")]
     Refused {
-        /// Its name.
+        /// The machine's name.
         name: String,
-        /// What it said.
+        /// The reason it gave.
         said: String,
     },
 }
 
-/// A virtual machine that is up. It ends with this value, and with the lab.
+/// A running virtual machine. It ends when this value is dropped, or with the lab.
 pub struct Vm<'a> {
     lab: &'a Lab,
     node: Node,
     qemu: Child,
     remove_cable: Command,
-    /// Nothing when an answer is still due that nobody waits for any more.
+    /// `None` after a failed request, whose answer may still arrive and would be taken for the next
+    /// one's.
     control: Mutex<Option<BufReader<UnixStream>>>,
 }
 
 impl Vm<'_> {
-    /// A new virtual machine to be.
+    /// Starts the description of a new virtual machine.
     pub fn builder(name: impl Into<String>) -> VmBuilder {
         VmBuilder::new(name.into())
     }
 
-    /// Its name.
+    /// The machine's name.
     pub fn name(&self) -> &str {
         self.node.name.as_str()
     }
 
-    /// Its first address on the fabric.
+    /// The machine's first address on the fabric.
     pub fn address(&self) -> IpAddr {
         self.node.addresses(self.lab.topology().families)[0]
     }
 
-    /// Runs a program in it to its end, whatever that is.
+    /// Runs a program in the machine and returns its output, whatever the exit code.
     pub async fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Result<Output, VmError> {
         match self.ask_guest(&Request::Run(owned(arguments)), COMMAND_DEADLINE).await? {
             Answer::Ran(output) => Ok(output),
@@ -96,24 +98,24 @@ impl Vm<'_> {
         }
     }
 
-    /// Starts a program that goes on running; what it prints is on the console.
+    /// Starts a long-running program. Its output goes to the console.
     pub async fn start<S: AsRef<str>>(&self, name: &str, arguments: &[S]) -> Result<(), VmError> {
         let request = Request::Start { name: name.to_owned(), arguments: owned(arguments) };
         self.ask_guest(&request, COMMAND_DEADLINE).await.map(drop)
     }
 
-    /// Ends a program that was started and still runs.
+    /// Stops a running program that was started with [`start`](Self::start).
     pub async fn stop(&self, name: &str) -> Result<(), VmError> {
         self.ask_guest(&Request::Stop(name.to_owned()), COMMAND_DEADLINE).await.map(drop)
     }
 
-    /// Asks whatever listens at `target` (host and port) once from it. Waits 2 s at most.
+    /// Sends one request from the machine to `target` (host and port). Times out after 2 s.
     pub async fn ask(&self, protocol: Protocol, target: &str) -> Result<lab::Answer, VmError> {
         let output = self.run(&["echo", "ask", &protocol.to_string(), target]).await?;
         Ok(lab::Answer::read(&output))
     }
 
-    /// What was on its console so far: the kernel, and all programs that were started.
+    /// The console output so far: the kernel's, and that of all started programs.
     pub fn console(&self) -> String {
         fs::read(console_file(self.lab, self.name()))
             .map_or_else(|error| error.to_string(), |text| String::from_utf8_lossy(&text).into_owned())
@@ -153,10 +155,10 @@ impl Drop for Vm<'_> {
             let console = command::last_lines(&self.console(), CONSOLE_LINES);
             eprintln!("the console of the virtual machine {} ends with\n{console}", self.name());
         }
-        // What was started is what entered the lab; qemu itself dies with it.
+        // This kills nsenter, the parent process; qemu dies with it by its parent-death signal.
         let _ = self.qemu.kill();
         let _ = self.qemu.wait();
-        // When the lab has ended already, so has its network.
+        // Fails if the lab has already ended, and its network with it.
         let _ = command::run(&mut self.remove_cable);
     }
 }

@@ -1,4 +1,5 @@
-//! The control plane on loopback is a real one: it stores, admits, controls and, with kwok, runs simulated nodes.
+//! The control plane on loopback is real: it stores objects, runs admission and controllers, and
+//! with kwok simulates nodes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

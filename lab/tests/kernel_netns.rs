@@ -1,4 +1,4 @@
-//! Bare namespaces: rules in the real kernel, real connections through them.
+//! Bare network namespaces: rules in the real kernel, and real connections through them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -38,7 +38,7 @@ fn world() -> NetNs {
     world
 }
 
-/// The application in the server's namespace.
+/// The `echo` application in the server's namespace.
 struct Server(Child);
 
 impl Server {
@@ -58,7 +58,7 @@ fn serve(world: &NetNs) -> Server {
     let echo = isp_lab::echo_program().unwrap();
     let mut server = world.command("server", &[echo.to_str().unwrap(), "serve"]);
     let mut server = server.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    // It says one line when all its sockets are open.
+    // It prints one line once all its sockets are open.
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains("listening"), "{line}");

@@ -1,4 +1,4 @@
-//! IPv6 beside IPv4: the same problem, in both families.
+//! Dual-stack: the same problem, in both families.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

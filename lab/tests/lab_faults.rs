@@ -1,4 +1,5 @@
-//! What is wrong with the machine or the question is said in one clear error, and nothing is left half-started.
+//! A problem with the machine or the arguments gives one clear error, and leaves nothing
+//! half-started.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -10,7 +11,7 @@ use std::process::{Command, Output};
 
 use isp_lab::{Lab, LabError};
 
-/// The lab's program as users run it.
+/// A command of the lab's program, as users run it.
 fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_isp-lab"));
     command.args(arguments);
@@ -79,7 +80,7 @@ fn a_full_disk_is_named_with_what_it_takes() {
 #[test]
 fn a_missing_program_is_named() {
     let directory = tempfile::tempdir().unwrap();
-    // A lab whose own `echo` was not built beside it.
+    // A lab without the `echo` program beside it.
     let alone = directory.path().join("isp-lab");
     fs::copy(env!("CARGO_BIN_EXE_isp-lab"), &alone).unwrap();
     let error = error_of(Command::new(&alone).args(["up", "--name", "alone"]));
@@ -97,7 +98,7 @@ fn a_missing_program_is_named() {
     assert_says(&error, &["no `go` was found", "kube-apiserver", "Go 1.26 or newer"]);
 }
 
-/// This kernel has every feature, so one that has not is played by an `ip` that is refused as such a kernel would.
+/// This kernel has every feature, so a fake `ip` fails as it would on a kernel that lacks one.
 #[test]
 fn a_kernel_without_a_feature_is_told_by_the_step_that_failed() {
     let directory = tempfile::tempdir().unwrap();
@@ -118,7 +119,7 @@ async fn a_second_lab_of_the_same_name_is_refused_and_the_first_goes_on() {
     first.kubectl(["get", "nodes"]).await.unwrap();
     the_command_line_reaches_it();
 
-    // A component that dies is started again, and the cluster with it.
+    // A killed component is restarted, and the cluster recovers.
     first.kill_component("kube-apiserver").await.unwrap();
     let mut answers = false;
     for _ in 0..60 {
@@ -134,7 +135,7 @@ async fn a_second_lab_of_the_same_name_is_refused_and_the_first_goes_on() {
     assert!(status.contains("kube-apiserver") && status.contains("1 restarts"), "{status}");
 }
 
-/// What each command prints about the running lab `same`.
+/// Checks the output of each command for the running lab `same`.
 fn the_command_line_reaches_it() {
     for (arguments, expected) in [
         (&["kubeconfig"][..], "/labs/same/kubeconfig"),
@@ -152,7 +153,7 @@ fn the_command_line_reaches_it() {
     }
 }
 
-/// A file system of eight megabytes.
+/// A file system of 8 MiB.
 struct Tmpfs<'a>(&'a Path);
 
 impl<'a> Tmpfs<'a> {

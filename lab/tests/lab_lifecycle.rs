@@ -1,4 +1,4 @@
-//! A lab comes, goes and leaves the host as it was: after `down`, and after its init is killed.
+//! A lab leaves the host as it was: after `down`, and after its init is killed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
 
-/// What a lab could leave behind on the host, each thing as a line.
+/// Everything that a lab could leave behind on the host, one line each.
 struct Host(BTreeSet<String>);
 
 impl Host {
@@ -26,7 +26,7 @@ impl Host {
             look_at_process(&process.path(), &mut found);
         }
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        // The first fields are numbers that may be given out anew.
+        // The first fields are ids that the kernel may reassign.
         found.extend(mounts.lines().map(|line| format!("mount {}", line.splitn(4, ' ').last().unwrap())));
         for link in fs::read_dir("/sys/class/net").unwrap().flatten() {
             found.insert(format!("link {}", link.file_name().to_string_lossy()));
@@ -39,17 +39,18 @@ impl Host {
         Self(found)
     }
 
-    /// What is here now and was not before. What ended meanwhile was somebody else's.
+    /// What exists now but did not before. Anything that has ended meanwhile did not belong to the
+    /// lab.
     fn beyond(&self, before: &Self) -> Vec<String> {
         self.0.difference(&before.0).cloned().collect()
     }
 }
 
-/// The namespaces that a process is in, and the process itself when it runs a program of the lab's.
+/// The namespaces of a process, and the process itself if it runs one of the lab's programs.
 fn look_at_process(path: &Path, found: &mut BTreeSet<String>) {
     let line = fs::read(path.join("cmdline")).unwrap_or_default();
     if line.is_empty() {
-        // A thread of the kernel, or dead.
+        // A kernel thread, or dead.
         return;
     }
     for kind in ["pid", "mnt", "net"] {
@@ -63,7 +64,7 @@ fn look_at_process(path: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Groups that containers of ours could be in, wherever they are.
+/// Control groups that the lab's containers could be in, anywhere in the tree.
 fn control_groups(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(directory) else { return found };
@@ -78,7 +79,7 @@ fn control_groups(directory: &Path) -> Vec<String> {
     found
 }
 
-/// Namespaces end a moment after their last process; nothing else may take its time.
+/// Waits up to 3 s, because namespaces end shortly after their last process.
 async fn assert_nothing_left(before: &Host, when: &str, allowed: impl Fn(&str) -> bool) {
     let started = Instant::now();
     loop {
@@ -92,7 +93,7 @@ async fn assert_nothing_left(before: &Host, when: &str, allowed: impl Fn(&str) -
     }
 }
 
-/// `cargo xtask soak lab-cycles` asks for twenty.
+/// The number of cycles. `cargo xtask soak lab-cycles` sets twenty.
 fn cycles() -> u32 {
     env::var("ISP_SOAK_CYCLES").map_or(2, |text| text.parse().unwrap())
 }
@@ -122,7 +123,7 @@ async fn a_killed_init_takes_everything_with_it_and_the_next_start_cleans_up() {
     let before = Host::look();
     let lab = Lab::builder().name("killed").nodes(["edge-1"]).up().await.unwrap().keep();
     let pid = fs::read_to_string(lab.kubeconfig().with_file_name("init.pid")).unwrap();
-    // Somebody is at work in the lab when it happens.
+    // A program runs in the lab when init is killed.
     let echo = isp_lab::echo_program().unwrap().display().to_string();
     let mut busy = lab.command_in(&Place::Client, &[&echo, "serve"]).await.unwrap();
     let mut busy = busy.stdout(Stdio::piped()).spawn().unwrap();
@@ -132,7 +133,7 @@ async fn a_killed_init_takes_everything_with_it_and_the_next_start_cleans_up() {
     assert!(Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap().success());
     busy.wait().unwrap();
 
-    // Empty control groups and the lab's directory stay until somebody asks for that lab again.
+    // Empty control groups and the lab's directory stay until the next command for that lab.
     assert_nothing_left(&before, "after init was killed", |line| {
         line.starts_with("control group ") || line == "directory of lab killed"
     })
@@ -149,7 +150,7 @@ async fn two_labs_at_once_do_not_disturb_each_other() {
     let one = Lab::builder().name("one").nodes(["edge-1"]).up().await.unwrap();
     let two = Lab::builder().name("two").nodes(["edge-1", "work-1"]).up().await.unwrap();
 
-    // The same names and addresses in both, and each reaches its own.
+    // Both labs have the same names and addresses, and each reaches its own.
     for (lab, port) in [(&one, 30080), (&two, 30180)] {
         let app = isp_lab::EchoApp {
             name: lab.name(),

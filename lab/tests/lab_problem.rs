@@ -1,5 +1,6 @@
-//! The problem that this project ends, on a real cluster with a real mesh: where the client's address is lost and
-//! where it is kept, through every node, with externalTrafficPolicy Cluster and Local, with and without a sidecar.
+//! The problem that this project solves, on a real cluster with a real mesh: where the client's
+//! source IP is lost and where it is preserved, through every node, with externalTrafficPolicy
+//! Cluster and Local, with and without a sidecar.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -17,14 +18,14 @@ const NODES: [&str; 3] = ["edge-1", "work-1", "work-2"];
 const CLIENT: &str = "198.51.100.10";
 const CLIENT_2: &str = "203.0.113.10";
 const EXTERNAL: &str = "192.0.2.10:80";
-/// What a REDIRECT sidecar calls the application from.
+/// The source IP that a sidecar in REDIRECT mode uses towards the application.
 const SIDECAR: &str = "127.0.0.6";
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// The first addresses of the pods' bridges: what a node's own masquerade leaves when the pod is its own.
+/// The bridge address of a node's pods: the source IP after masquerading to a pod on the same node.
 fn own_bridge(node: &str) -> &'static str {
     match node {
         "edge-1" => "10.244.1.1",
@@ -47,7 +48,7 @@ impl Scenario {
         format!("{}:{port}", self.lab.topology().node(node).unwrap().address())
     }
 
-    /// The lost address: the entry node's, or its bridge's when the pod is on that very node.
+    /// The source IP after SNAT: the entry node's, or its bridge's if the pod is on that node.
     fn masqueraded(&self, entry: &str, pod_node: &str) -> IpAddr {
         if entry == pod_node {
             ip(own_bridge(entry))
@@ -62,7 +63,7 @@ impl Scenario {
         services.patch(service, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
-    /// Asks until `want` holds: kube-proxy and Envoy follow a change within seconds.
+    /// Retries until `want` holds: kube-proxy and Envoy need seconds to follow a change.
     async fn eventually(
         &self,
         what: &str,
@@ -85,7 +86,8 @@ impl Scenario {
         }
     }
 
-    /// Through every node and over every protocol the application answers and sees an address of the cluster's.
+    /// Through every node and with every protocol, the application answers and sees a
+    /// cluster-internal source IP.
     async fn expect_lost(&self, pod_node: &str, first_port: u16) {
         for entry in NODES {
             let lost = self.masqueraded(entry, pod_node);
@@ -100,7 +102,8 @@ impl Scenario {
         }
     }
 
-    /// Through the pod's node the application sees the client; through the others nothing answers.
+    /// Through the pod's node the application sees the client's IP; through other nodes there is no
+    /// answer.
     async fn expect_kept(&self, pod_node: &str, first_port: u16) {
         for entry in NODES {
             for (protocol, offset) in [(Protocol::Http, 0), (Protocol::Tcp, 1), (Protocol::Udp, 2)] {
@@ -182,7 +185,8 @@ async fn sidecar(scenario: &Scenario, mode: &'static str, node_port: u16, with_l
     }
 }
 
-/// The gateway on the ingress node, the application behind it on another: what the gateway saw is in X-Forwarded-For.
+/// The gateway on the ingress node, and the application behind it on another. X-Forwarded-For has
+/// the source IP that the gateway saw.
 async fn gateway(scenario: &Scenario) {
     let host = "*";
     let routes = json!({"apiVersion": "v1", "kind": "List", "items": [

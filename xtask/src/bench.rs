@@ -1,5 +1,6 @@
-//! `cargo xtask bench <name>`: figures of this machine, beside what the project promises. They are read by people and asserted
-//! nowhere. A bench takes its size from a variable of its own, so that a small one can be tried in a minute.
+//! `cargo xtask bench <name>`: prints figures of this machine next to the project's budgets. People
+//! read them; nothing asserts on them. An environment variable per benchmark reduces its size for a
+//! quick try.
 
 use std::fmt;
 
@@ -8,17 +9,19 @@ use clap::ValueEnum;
 use crate::process::{self, ProcessError};
 use crate::workspace::Workspace;
 
-/// The benches.
+/// The benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Bench {
-    /// Reads and events of 5,000 Services, direct and through the agent (smaller with `ISP_BENCH_SERVICES`)
+    /// Reads and events of 5,000 Services, direct and through the agent (fewer with
+    /// `ISP_BENCH_SERVICES`)
     Filter,
-    /// Reviews of pods, by the webhook and by Istio's injector (shorter with `ISP_BENCH_SECONDS`)
+    /// Admission reviews of pods, by the webhook and by Istio's injector (shorter with
+    /// `ISP_BENCH_SECONDS`)
     Webhook,
 }
 
 impl Bench {
-    /// The crate that has it, which gives it its name there.
+    /// The crate that contains the benchmark.
     fn package(self) -> &'static str {
         match self {
             Self::Filter => "isp-proxy-agent",
@@ -26,7 +29,7 @@ impl Bench {
         }
     }
 
-    /// The program that it measures.
+    /// The program to measure.
     fn program(self) -> &'static str {
         match self {
             Self::Filter => "proxy-agent",
@@ -44,8 +47,8 @@ impl fmt::Display for Bench {
     }
 }
 
-/// Runs a bench to its end; what it prints are its figures. The program is the one that images have, which
-/// cargo does not build for a bench by itself.
+/// Runs a benchmark, which prints its figures. Builds the program with the profile of the images
+/// first, because cargo does not do so for a benchmark.
 pub(crate) fn run(workspace: &Workspace, bench: Bench) -> Result<(), ProcessError> {
     println!("bench: {bench}");
     let program = bench.program();

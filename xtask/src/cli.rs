@@ -1,4 +1,4 @@
-//! The command line: what can be asked for, and how an answer becomes an exit code.
+//! The command line: the commands, and the exit code.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -23,20 +23,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, clippy, dependencies, crate directions, generated files: everything that is checked without running it
+    /// Run all static checks: format, crate directions, dependencies, clippy, generated files, docs
     Lint {
-        /// Also look for known vulnerabilities; fetches the advisory database from its git host
+        /// Also check for known vulnerabilities; fetches the advisory database over the network
         #[arg(long)]
         advisories: bool,
     },
-    /// Write the files that are generated: crds/*.yaml, docs/api.md, and the templates of the Helm chart
+    /// Write the generated files: crds/*.yaml, docs/api.md, and the templates of the Helm chart
     Generate,
-    /// Build the programs for release and pack each as an image, an OCI archive, without Docker
+    /// Build the release programs and pack each as an OCI image archive, without Docker
     Image {
-        /// Where the archives go
+        /// The directory for the archives
         #[arg(long, value_name = "DIR", default_value = "target/images")]
         out: PathBuf,
-        /// Which programs; all of them when left out
+        /// The programs; all by default
         #[arg(value_enum)]
         programs: Vec<Program>,
     },
@@ -46,35 +46,36 @@ enum Task {
         #[arg(value_enum)]
         layers: Vec<Layer>,
     },
-    /// Run a long campaign in full; the tests run it in a short form
+    /// Run a long campaign at full length; the test layers run a short form of it
     Soak {
-        /// Which campaign
+        /// The campaign
         #[arg(value_enum)]
         campaign: Campaign,
     },
-    /// Measure on this machine and print figures beside their budgets
+    /// Measure on this machine and print the figures next to their budgets
     Bench {
-        /// What is measured
+        /// The benchmark
         #[arg(value_enum)]
         bench: Bench,
     },
-    /// Play the project's story on a real cluster on this machine; `cargo xtask demo --help` lists its options
+    /// Run the demo on a real cluster on this machine; `cargo xtask demo --help` lists its options
     #[command(disable_help_flag = true)]
     Demo {
-        /// The arguments of the demo
+        /// Arguments for the demo
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Build the lab's programs and hand all arguments to `isp-lab`; `cargo xtask lab --help` lists them
+    /// Build the lab's programs and pass all arguments to `isp-lab`; `cargo xtask lab --help` lists
+    /// them
     #[command(disable_help_flag = true)]
     Lab {
-        /// The arguments of `isp-lab`
+        /// Arguments for `isp-lab`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
 }
 
-/// Parses the command line and does what it asks for.
+/// Parses the command line and runs the command.
 pub(crate) fn main() -> ExitCode {
     match perform(Cli::parse().command) {
         Ok(true) => ExitCode::SUCCESS,
@@ -86,10 +87,10 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// `Ok(false)` is a check or a test that failed and has said so itself.
+/// Runs a command. `Ok(false)` means that a check or test failed and has reported it.
 fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
     let workspace = Workspace::read()?;
-    // Whatever builds the webhook needs it; without, a build fails far from here.
+    // Building the webhook needs `make`; without it, the build fails with an obscure error.
     tools::make()?;
     Ok(match task {
         Task::Lint { advisories } => lint::run(&workspace, advisories).is_clean(),
@@ -116,7 +117,7 @@ fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
     })
 }
 
-/// An error and its sources on one line.
+/// An error and its sources, on one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,7 +1,7 @@
 //! Which crate may depend on which.
 //!
-//! The table below is the architecture's: types know nothing of programs, the data plane knows nothing of the
-//! outside world, programs never know each other. Cargo itself only forbids circles.
+//! The table below enforces the architecture: types do not know programs, pure crates do no I/O,
+//! and programs do not know each other. Cargo itself only rejects cycles.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use thiserror::Error;
 
 use crate::workspace::{Dependency, DependencyKind, Package};
 
-/// What one of our crates may depend on.
+/// The allowed dependencies of one workspace crate.
 struct Rule {
     of: &'static str,
     ours: Ours,
-    /// Crates of others that it must not use outside its tests.
+    /// External crates that it must not use outside its tests.
     never: &'static [&'static str],
 }
 
-/// Which of our own crates.
+/// The allowed workspace crates.
 enum Ours {
     Any,
     Only(&'static [&'static str]),
 }
 
-/// What reaches the kernel, the network or a runtime, by a crate's name.
+/// External crates that access the kernel, the network or a runtime.
 const OUTSIDE_WORLD: &[&str] = &["nix", "rtnetlink", "rustix", "socket2", "tokio"];
 
 const NONE: Ours = Ours::Only(&[]);
@@ -45,17 +45,17 @@ const RULES: &[Rule] = &[
     Rule { of: "xtask", ours: Ours::Any, never: &[] },
 ];
 
-/// What every crate's tests may use beside what the crate itself may.
+/// A crate that the tests of every crate may use.
 const FOR_TESTS: &str = "isp-lab";
 
-/// A dependency that the table does not have.
+/// A dependency that the table does not allow.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Violation {
-    /// A crate of the workspace that has no line in the table.
+    /// The crate has no line in the table.
     Unknown { krate: String },
-    /// One of ours on another of ours.
+    /// The dependency on another workspace crate is not allowed.
     Direction { krate: String, on: String },
-    /// A pure crate on one that reaches outside.
+    /// A pure crate depends on one that does I/O.
     Impure { krate: String, on: String },
 }
 
@@ -74,12 +74,12 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Dependencies in the wrong direction.
+/// Dependencies that the table does not allow.
 #[derive(Debug, Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub(crate) struct WrongDirections(Vec<Violation>);
 
-/// Checks every crate of the workspace against the table.
+/// Checks every workspace crate against the table.
 pub(crate) fn check(packages: &[Package]) -> Result<(), WrongDirections> {
     let found = violations(packages);
     if found.is_empty() { Ok(()) } else { Err(WrongDirections(found)) }

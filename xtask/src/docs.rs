@@ -1,7 +1,8 @@
-//! What README and docs say is so: links lead somewhere, commands exist and say by what they are checked, metrics are counted, figures
-//! have a source. `cargo xtask lint` calls it; `docs/writing.md` is about it, for those who write.
+//! Checks the README and the docs: links resolve, commands exist and name their check, metrics are
+//! exported, figures have a source. `cargo xtask lint` runs it; `docs/writing.md` describes it for
+//! authors.
 //!
-//! The modules below decide, on text alone. Here files are read and programs are asked for their `--help`.
+//! The submodules work on text only. This module reads the files and runs the programs' `--help`.
 
 mod commands;
 mod figures;
@@ -29,14 +30,14 @@ use crate::workspace::Workspace;
 #[cfg(test)]
 mod tests;
 
-/// Alerts and dashboard, which name metrics and headings.
+/// The directory of alerts and dashboard, which mention metrics and headings.
 const MONITORING: &str = "docs/monitoring";
 
-/// The page that says what each account may do, and the directories whose manifests grant it.
+/// The page with the permissions of each account, and the directories whose manifests grant them.
 const RIGHTS: &str = "docs/security.md";
 const GRANTING: [&str; 3] = ["manifests/agent/", "manifests/base/", "manifests/webhook/"];
 
-/// Something that is not so.
+/// A wrong statement in the docs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     path: String,
@@ -57,7 +58,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The docs could not be checked, or are wrong.
+/// Why the docs could not be checked, or what is wrong in them.
 #[derive(Debug, Error)]
 pub(crate) enum DocsError {
     #[error("cannot read {}", path.display())]
@@ -70,25 +71,25 @@ pub(crate) enum DocsError {
     Wrong(Vec<Problem>),
 }
 
-/// The files of the repository that are looked at, by their path.
+/// The files of the repository to check, by path.
 struct Files {
     root: PathBuf,
     pages: BTreeMap<String, Page>,
-    /// The same pages as text, and what is in [`MONITORING`].
+    /// The text of the pages and of the files in [`MONITORING`].
     texts: BTreeMap<String, String>,
-    /// Rust, by path.
+    /// Rust sources, by path.
     sources: BTreeMap<String, String>,
     measured: BTreeMap<String, Measured>,
-    /// The documents of [`GRANTING`].
+    /// The documents in [`GRANTING`].
     manifests: Vec<serde_yaml::Value>,
 }
 
-/// Fails when something in the docs is not so.
+/// Fails if the docs contain a wrong statement.
 pub(crate) fn check(workspace: &Workspace) -> Result<(), DocsError> {
     let files = Files::read(&workspace.root)?;
     let crates = workspace.packages.iter().map(|package| package.name.replace('-', "_")).collect();
     let mut problems = files.find_problems(&crates);
-    // Quick, and enough to say that something is wrong; building the programs is not.
+    // Builds the programs only if the fast checks pass.
     if problems.is_empty() {
         problems = check_command_lines(workspace, &files)?;
     }
@@ -123,7 +124,7 @@ impl Files {
                 Some("md") => drop(texts.insert(path.clone(), read()?)),
                 Some("yaml" | "json") if path.starts_with(MONITORING) => {
                     let text = read()?;
-                    // JSON is YAML, too.
+                    // JSON is valid YAML.
                     let _: serde_yaml::Value = serde_yaml::from_str(&text).map_err(malformed)?;
                     texts.insert(path.clone(), text);
                 }
@@ -140,7 +141,7 @@ impl Files {
         self.root.join(path).exists()
     }
 
-    /// All that can be said without running anything.
+    /// Runs all checks that need no program.
     fn find_problems(&self, crates: &BTreeSet<String>) -> Vec<Problem> {
         let exists = |path: &str| self.exists(path);
         let mut tests = Tests::new();
@@ -174,7 +175,7 @@ impl Files {
     }
 
     fn check_metrics(&self, crates: &BTreeSet<String>) -> Vec<Problem> {
-        // What a test writes down as a source is none.
+        // Tests contain sample sources, which register no real metrics.
         let is_test = |path: &str| path.split('/').any(|part| ["tests", "tests.rs"].contains(&part));
         let sources = self.sources.iter().filter(|(path, _)| !is_test(path));
         let metrics: Vec<_> = sources.flat_map(|(_, source)| metrics::registered(source)).collect();
@@ -203,7 +204,7 @@ impl Files {
         different.map(|(line, what)| Problem::at(RIGHTS, line, what)).collect()
     }
 
-    /// Alerts say where to read on, as `runbook: docs/operations.md#heading`.
+    /// Checks the runbook links of alerts, as in `runbook: docs/operations.md#heading`.
     fn check_runbooks(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (path, text) in self.texts.iter().filter(|(path, _)| path.starts_with(MONITORING)) {
@@ -220,10 +221,10 @@ impl Files {
     }
 }
 
-/// Compares commands of ours with what the programs themselves say, which are built for that.
+/// Builds the project's programs and checks the documented commands against their `--help`.
 fn check_command_lines(workspace: &Workspace, files: &Files) -> Result<Vec<Problem>, DocsError> {
     let mut cargo = process::cargo(&workspace.root);
-    // This program is there already, and would only be linked anew.
+    // This program exists already; building it would only relink it.
     process::run(cargo.args(["build", "--quiet", "--workspace", "--exclude", "xtask", "--bins"]))?;
     let mut asker = Asker::new(|program: Program, path: &[String]| {
         let mut command = Command::new(workspace.program(program.file));
@@ -240,7 +241,7 @@ fn check_command_lines(workspace: &Workspace, files: &Files) -> Result<Vec<Probl
     Ok(problems)
 }
 
-/// The functions of a source that are tests.
+/// The names of the test functions in a source.
 fn test_names(source: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut is_test = false;
@@ -257,7 +258,7 @@ fn test_names(source: &str) -> Vec<String> {
     names
 }
 
-/// Whether a text is a sentence with underscores for blanks, as names of tests are and names of metrics never.
+/// Whether a text is a sentence joined by underscores, like a test's name and unlike a metric's.
 fn is_sentence(text: &str) -> bool {
     let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
     let mut words = text.split('_');
@@ -266,7 +267,7 @@ fn is_sentence(text: &str) -> bool {
         && words.any(|word| ["a", "an", "the", "its", "is", "and", "not", "that"].contains(&word))
 }
 
-/// The files below a directory, in order, without what is built and what is hidden.
+/// The files below a directory, sorted, without build output and hidden files.
 fn list(root: &Path, directory: &str) -> Result<Vec<String>, DocsError> {
     let path = root.join(directory);
     let failed = |source| DocsError::File { path: path.clone(), source };

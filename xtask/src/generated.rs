@@ -1,7 +1,8 @@
-//! Files that are generated and committed: `crds/*.yaml`, from the types of the api crate, and the templates of the Helm chart, from
-//! what kustomize installs.
+//! Generated files that are committed: `crds/*.yaml`, from the types of the api crate, and the
+//! templates of the Helm chart, from the kustomize manifests.
 //!
-//! The generator of the first is an example program of that crate; it writes one file a kind into the directory that it is told.
+//! The generator of the CRDs is an example program of the api crate. It writes one file per kind to
+//! a given directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,19 +17,19 @@ use crate::workspace::Workspace;
 
 const GENERATOR: &str = "crdgen";
 
-/// Files by name.
+/// File contents by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// What makes the files of a directory.
+/// Generates the files of a directory.
 type Generator = fn(&Workspace) -> Result<Files, GeneratedError>;
 
-/// The directories whose YAML files are generated, each from what comes before it.
+/// The directories with generated YAML files, in order: later ones depend on earlier ones.
 const DIRECTORIES: [(&str, Generator); 2] = [
     ("crds", definitions),
     ("manifests/chart/templates", |workspace| Ok(chart::templates(&workspace.root)?)),
 ];
 
-/// A file that is not what the generator writes, by its path.
+/// A file, by path, that differs from the generator's output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Drift {
     Missing(String),
@@ -46,7 +47,7 @@ impl fmt::Display for Drift {
     }
 }
 
-/// Generated files could not be written, or are not up to date.
+/// Why generated files could not be written, or are out of date.
 #[derive(Debug, Error)]
 pub(crate) enum GeneratedError {
     #[error("cannot generate")]
@@ -61,7 +62,7 @@ pub(crate) enum GeneratedError {
     OutOfDate(Vec<Drift>),
 }
 
-/// Generates into the repository; what is no longer generated goes.
+/// Writes all generated files to the repository and removes obsolete ones.
 pub(crate) fn write(workspace: &Workspace) -> Result<(), GeneratedError> {
     for (directory, generate) in DIRECTORIES {
         let generated = generate(workspace)?;
@@ -81,7 +82,7 @@ pub(crate) fn write(workspace: &Workspace) -> Result<(), GeneratedError> {
     Ok(())
 }
 
-/// Fails when the repository's files are not those that the generators write.
+/// Fails if the repository's files differ from the generators' output.
 pub(crate) fn check(workspace: &Workspace) -> Result<(), GeneratedError> {
     let mut drift = Vec::new();
     for (directory, generate) in DIRECTORIES {
@@ -91,7 +92,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<(), GeneratedError> {
     if drift.is_empty() { Ok(()) } else { Err(GeneratedError::OutOfDate(drift)) }
 }
 
-/// The definitions, as the types say today.
+/// The CRDs, generated from the current types.
 fn definitions(workspace: &Workspace) -> Result<Files, GeneratedError> {
     let mut cargo = process::cargo(&workspace.root);
     process::run(cargo.args(["build", "--quiet", "--workspace", "--example", GENERATOR]))
@@ -106,7 +107,7 @@ fn definitions(workspace: &Workspace) -> Result<Files, GeneratedError> {
     files.and_then(|files| if files.is_empty() { Err(GeneratedError::Nothing) } else { Ok(files) })
 }
 
-/// The YAML files of a directory; one that does not exist has none.
+/// The YAML files of a directory; empty if it does not exist.
 fn read(directory: &Path) -> Result<Files, GeneratedError> {
     let in_file = |path: &Path| {
         let path = path.to_owned();

@@ -1,5 +1,6 @@
-//! `cargo xtask image`: the programs as images, for `ctr images import`, `docker load` or a push with `skopeo` or `crane`. The lab knows
-//! how to pack a program with the libraries that it links to; the Containerfile builds the same images in containers.
+//! `cargo xtask image`: packs the programs as images, for `ctr images import`, `docker load`, or a
+//! push with `skopeo` or `crane`. The lab packs a program with the libraries that it links to. The
+//! Containerfile builds the same images in containers.
 
 use std::fmt;
 use std::path::Path;
@@ -10,14 +11,14 @@ use crate::lab;
 use crate::process::{self, ProcessError};
 use crate::workspace::Workspace;
 
-/// A program that is installed.
+/// An installed program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Program {
-    /// One for the cluster
+    /// The operator
     Operator,
-    /// One for the cluster
+    /// The webhook
     Webhook,
-    /// One for each non-ingress node
+    /// The agent for non-ingress nodes
     ProxyAgent,
 }
 
@@ -31,7 +32,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// Builds the programs that are asked for, or all, and has the lab pack them.
+/// Builds the given programs, or all, and runs the lab to pack them.
 pub(crate) fn run(workspace: &Workspace, out: &Path, asked: &[Program]) -> Result<(), ProcessError> {
     let programs = if asked.is_empty() { Program::value_variants() } else { asked };
     let mut cargo = process::cargo(&workspace.root);

@@ -1,4 +1,4 @@
-//! The lab's programs: built here, run by whoever needs them.
+//! Builds and runs the lab's programs.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -8,12 +8,12 @@ use crate::workspace::Workspace;
 
 const LAB: &str = "isp-lab";
 const ECHO: &str = "echo";
-/// What the lab's nodes run in tests of other crates than their own.
+/// Programs that the tests of other crates run on the lab's nodes.
 const PROGRAMS: [&str; 3] = ["proxy-agent", "operator", "webhook"];
 const DEMO: &str = "isp-demo";
 
-/// Builds `isp-lab` and the programs that its scenarios run. All crates of the workspace are named so that
-/// cargo picks the features that it picks for the tests, and builds each dependency once.
+/// Builds `isp-lab` and the programs that its scenarios run. Selects the whole workspace, so that
+/// cargo resolves the same features as for the tests and builds each dependency once.
 pub(crate) fn build(workspace: &Workspace) -> Result<(), ProcessError> {
     build_with(workspace, &[])
 }
@@ -23,7 +23,7 @@ fn build_with(workspace: &Workspace, more: &[&str]) -> Result<(), ProcessError> 
     build_programs(workspace, &programs.collect::<Vec<_>>())
 }
 
-/// Without a word, except for the first time: that takes minutes, and cargo shows how far it is.
+/// Builds quietly, except the first time: that takes minutes, and cargo shows the progress.
 fn build_programs(workspace: &Workspace, programs: &[&str]) -> Result<(), ProcessError> {
     let mut cargo = process::cargo(&workspace.root);
     cargo.args(["build", "--workspace"]).args(programs.iter().flat_map(|program| ["--bin", program]));
@@ -33,17 +33,17 @@ fn build_programs(workspace: &Workspace, programs: &[&str]) -> Result<(), Proces
     process::run(&mut cargo)
 }
 
-/// Builds `isp-lab` alone, for those of its commands that start nothing.
+/// Builds `isp-lab` only, for commands that do not start a lab.
 pub(crate) fn build_alone(workspace: &Workspace) -> Result<(), ProcessError> {
     build_programs(workspace, &[LAB])
 }
 
-/// A command of `isp-lab`, in the directory that the user is in.
+/// A command of `isp-lab`, in the current directory.
 pub(crate) fn command(workspace: &Workspace) -> Command {
     Command::new(workspace.program(LAB))
 }
 
-/// Builds the lab and becomes it; returns only when that cannot be done.
+/// Builds the lab and replaces this process with it. Returns only on error.
 pub(crate) fn become_lab(workspace: &Workspace, arguments: &[OsString]) -> ProcessError {
     match build(workspace) {
         Ok(()) => process::replace(command(workspace).args(arguments)),
@@ -51,7 +51,8 @@ pub(crate) fn become_lab(workspace: &Workspace, arguments: &[OsString]) -> Proce
     }
 }
 
-/// Builds the demo and becomes it, so that Ctrl-C is its own; returns only when that cannot be done.
+/// Builds the demo and replaces this process with it, so that it handles Ctrl-C. Returns only on
+/// error.
 pub(crate) fn become_demo(workspace: &Workspace, arguments: &[OsString]) -> ProcessError {
     match build_with(workspace, &[DEMO]) {
         Ok(()) => process::replace(Command::new(workspace.program(DEMO)).args(arguments)),

@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: all that is checked without running it. Every step runs, whatever the ones before it found.
+//! `cargo xtask lint`: all static checks. Every step runs, even after a failure.
 
 use std::io::{self, IsTerminal};
 use std::process::Command;
@@ -15,7 +15,7 @@ use crate::reference::{self, ReferenceError};
 use crate::tools::{self, ToolError};
 use crate::workspace::Workspace;
 
-/// Which steps failed, by name.
+/// The names of the failed steps.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) failed: Vec<&'static str>,
@@ -46,7 +46,7 @@ enum StepError {
 
 type Step = fn(&Workspace) -> Result<(), StepError>;
 
-/// The quick ones first.
+/// The steps, fast ones first.
 const STEPS: &[(&str, Step)] = &[
     ("rustfmt", rustfmt),
     ("crate directions", |workspace| Ok(directions::check(&workspace.packages)?)),
@@ -59,7 +59,7 @@ const STEPS: &[(&str, Step)] = &[
 
 const ADVISORIES: (&str, Step) = ("advisories", |workspace| deny(workspace, &["advisories"]));
 
-/// Runs every step and says of each how it went.
+/// Runs every step and reports its result.
 pub(crate) fn run(workspace: &Workspace, advisories: bool) -> Report {
     let mut report = Report::default();
     for (name, step) in STEPS.iter().chain(advisories.then_some(&ADVISORIES)) {
@@ -84,7 +84,7 @@ pub(crate) fn run(workspace: &Workspace, advisories: bool) -> Report {
 
 fn rustfmt(workspace: &Workspace) -> Result<(), StepError> {
     tools::component(&workspace.root, "fmt", "rustfmt")?;
-    // rustfmt colours its difference even in a file.
+    // rustfmt colours its diff even when the output is a file.
     let colour = if io::stdout().is_terminal() { "auto" } else { "never" };
     let mut cargo = process::cargo(&workspace.root);
     Ok(process::run(cargo.args(["fmt", "--all", "--check", "--", "--color", colour]))?)
@@ -97,7 +97,8 @@ fn clippy(workspace: &Workspace) -> Result<(), StepError> {
     Ok(process::run(&mut cargo)?)
 }
 
-/// An exception of deny.toml that nothing needs any more is an error, so that the list stays as short as it can.
+/// Runs cargo-deny. An exception in deny.toml that is no longer needed is an error, so that the
+/// list stays short.
 fn deny(workspace: &Workspace, checks: &[&str]) -> Result<(), StepError> {
     let mut command = Command::new(tools::cargo_deny(&workspace.root)?);
     command.current_dir(&workspace.root).arg("check");

@@ -1,7 +1,8 @@
 //! `cargo xtask`: the project's own commands.
 //!
-//! This crate depends on none of the project's other crates. It compiles in seconds, and its checks still run
-//! while the others do not compile. What needs their code is run as a program of theirs, through cargo.
+//! This crate depends on none of the project's other crates. It compiles in seconds, and its checks
+//! run even while the others do not compile. Features that need their code run one of their
+//! programs through cargo.
 
 mod bench;
 mod chart;

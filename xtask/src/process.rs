@@ -1,4 +1,4 @@
-//! Running other programs: one place that starts them, and errors that name the whole command.
+//! Runs other programs. Errors name the whole command.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Write};
@@ -8,22 +8,23 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use thiserror::Error;
 
-/// A program that could not be run to its good end.
+/// Why a program failed.
 #[derive(Debug, Error)]
 pub(crate) enum ProcessError {
-    /// Most often the program is not installed.
+    /// It could not be started. Usually it is not installed.
     #[error("cannot start `{command}`")]
     Start { command: String, source: io::Error },
-    /// What it had to say, it has printed itself.
+    /// It failed, and has printed the reason itself.
     #[error("`{command}` failed, {status}")]
     Failed { command: String, status: ExitStatus },
-    /// Its output broke off or is not text.
+    /// Its output was cut off or is not text.
     #[error("cannot read what `{command}` prints")]
     Output { command: String, source: io::Error },
 }
 
-/// The cargo that runs us, started in `directory`, without the variables that it set for this crate: build scripts
-/// that watch such a variable (ring's does) would run again at each change between `cargo xtask` and plain cargo.
+/// The cargo that runs this program, in `directory`, without the variables that it set for this
+/// crate. Build scripts that watch such a variable (ring's does) would otherwise rerun whenever
+/// `cargo xtask` and plain cargo alternate.
 pub(crate) fn cargo(directory: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(directory);
@@ -39,31 +40,31 @@ fn describes_this_crate(variable: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
-/// Runs with our own input and output.
+/// Runs a command with this process's standard input and output.
 pub(crate) fn run(command: &mut Command) -> Result<(), ProcessError> {
     let status = command.status().map_err(|source| start_error(command, source))?;
     success(command, status)
 }
 
-/// Whether it runs and succeeds, without a word from it.
+/// Whether a command succeeds. Discards its output.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     silent.status().is_ok_and(|status| status.success())
 }
 
-/// Runs and returns what it prints, whether it succeeds or not. Its error output passes through.
+/// Runs a command and returns its output, whatever the exit status. Standard error passes through.
 pub(crate) fn answer(command: &mut Command) -> Result<(ExitStatus, Vec<u8>), ProcessError> {
     let output = command.stderr(Stdio::inherit()).output().map_err(|source| start_error(command, source))?;
     Ok((output.status, output.stdout))
 }
 
-/// Runs and returns what it prints.
+/// Runs a command and returns its output. Fails if the command does.
 pub(crate) fn capture(command: &mut Command) -> Result<Vec<u8>, ProcessError> {
     let (status, printed) = answer(command)?;
     success(command, status).map(|()| printed)
 }
 
-/// Runs, passes its output on, and shows each line to `seen` on the way.
+/// Runs a command, copies its output to `to`, and passes each line to `seen`.
 pub(crate) fn watch(
     command: &mut Command,
     to: &mut impl Write,
@@ -84,7 +85,7 @@ pub(crate) fn watch(
     success(command, status)
 }
 
-/// Becomes that program; returns only when it cannot be started.
+/// Replaces this process with the program. Returns only if it cannot be started.
 pub(crate) fn replace(command: &mut Command) -> ProcessError {
     let source = command.exec();
     start_error(command, source)
@@ -94,7 +95,7 @@ fn success(command: &Command, status: ExitStatus) -> Result<(), ProcessError> {
     if status.success() { Ok(()) } else { Err(failed(command, status)) }
 }
 
-/// The error of a command that ended so.
+/// The error for a command with this exit status.
 pub(crate) fn failed(command: &Command, status: ExitStatus) -> ProcessError {
     ProcessError::Failed { command: spelled(command), status }
 }
@@ -107,7 +108,7 @@ fn output_error(command: &Command, source: io::Error) -> ProcessError {
     ProcessError::Output { command: spelled(command), source }
 }
 
-/// The command as one would type it: the program by its file name, then its arguments.
+/// The command line as typed: the program's file name, then its arguments.
 fn spelled(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let words = std::iter::once(program.file_name().unwrap_or(program.as_os_str())).chain(command.get_args());

@@ -1,5 +1,5 @@
-//! `cargo xtask soak <name>`: a long campaign in full. The same test runs in a short form with its layer; a variable
-//! tells it how far to go.
+//! `cargo xtask soak <name>`: a long campaign at full length. The test layers run the same test in
+//! a short form; an environment variable sets the length.
 
 use std::fmt;
 
@@ -12,31 +12,35 @@ use crate::workspace::Workspace;
 /// The campaigns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Campaign {
-    /// Twenty labs up and down in a row, each leaving nothing behind
+    /// Start and stop twenty labs in a row; each must leave nothing behind
     LabCycles,
-    /// A view that changes 200 times under 2,000 Services that churn
+    /// Change a view 200 times while 2,000 Services churn
     FilterViews,
-    /// Agent, kube-proxy and API server killed 200 times under 2,000 Services that churn
+    /// Kill agent, kube-proxy and API server 200 times while 2,000 Services churn
     FilterKills,
-    /// Two hundred connections without a credential for ten minutes, against an agent with the memory of its container
+    /// Flood an agent, with its container's memory limit, with 200 unauthenticated connections for
+    /// ten minutes
     AgentFlood,
-    /// The operator killed after each single write of its way on and off, on a way of its own each
+    /// Kill the operator after each single write while an object is applied and deleted, one write
+    /// per run
     OperatorKills,
-    /// The operator with 1,000 objects, 5,000 nodes and 5,000 Services
+    /// Run the operator with 1,000 objects, 5,000 nodes and 5,000 Services
     OperatorScale,
-    /// 20,000 generated histories of a cluster, each write judged by the interlocks
+    /// Check every write of 20,000 generated cluster histories against the interlocks
     PlanHistories,
-    /// A million clusters with annotations, labels, statuses and objects that somebody hostile wrote
+    /// Fuzz the planner with a million clusters that have hostile annotations, labels, statuses and
+    /// objects
     PlanFuzz,
-    /// Certificates and authorities that change every few seconds for two minutes, in a mesh in which pods are created
+    /// Rotate certificates and CAs every few seconds for two minutes, while pods are created in a
+    /// mesh
     WebhookRotation,
-    /// More than a million reviews that are none, or nearly
+    /// Send more than a million malformed or nearly valid admission reviews
     WebhookReviews,
-    /// Everything that a hostile cluster can do, in nftables and in iptables mode, under traffic
+    /// Run all attacks of a hostile cluster, in nftables and in iptables mode, under traffic
     Hostile,
-    /// The demo broken off at forty moments, half of them in a mesh, each leaving nothing behind
+    /// Interrupt the demo at forty moments, half of them with Istio; each must leave nothing behind
     DemoBreaks,
-    /// The demo with both IP families and with IPv6 alone, in nftables and iptables mode
+    /// Run the demo with dual-stack and with IPv6 only, in nftables and iptables mode
     DemoFamilies,
 }
 
@@ -45,15 +49,15 @@ const PLAN: &str = "isp-plan";
 const WEBHOOK: &str = "isp-webhook";
 
 impl Campaign {
-    /// The integration test, or the crate of the unit test, the part of its name that picks the test, and the variable with
-    /// its full length.
+    /// The integration test, or the crate of the unit test; the name filter that selects the test;
+    /// and the variable with its full length.
     fn test(self) -> (&'static str, &'static str, (&'static str, &'static str)) {
         match self {
             Self::LabCycles => ("lab_lifecycle", "up_and_down_again_and_again", ("ISP_SOAK_CYCLES", "20")),
             Self::FilterViews => ("lab_filter", "a_view_that_changes_under_churn", ("ISP_SOAK_VIEWS", "200")),
             Self::FilterKills => ("lab_filter", "programs_killed_under_churn", ("ISP_SOAK_KILLS", "200")),
             Self::AgentFlood => ("api_flood", "two_hundred_connections", ("ISP_SOAK_FLOOD", "600")),
-            // More than there are.
+            // More than there are writes.
             Self::OperatorKills => {
                 ("lab_operator", "killed_after_any_write", ("ISP_SOAK_OPERATOR_KILLS", "1000"))
             }
@@ -66,7 +70,7 @@ impl Campaign {
             Self::Hostile => ("lab_hostile", "does_not_hurt_its_users", ("ISP_SOAK_HOSTILE", "1")),
             Self::DemoBreaks => ("lab_demo", "broken_off_at_any_moment", ("ISP_SOAK_DEMO", "20")),
             Self::DemoFamilies => ("lab_demo", "with_ipv6_every_cell", ("ISP_SOAK_FAMILIES", "all")),
-            // Of each of three kinds, one of them to both paths.
+            // The number of reviews for each of three kinds; one kind is sent to both paths.
             Self::WebhookReviews => (WEBHOOK, "anything", ("ISP_REVIEW_CASES", "300000")),
         }
     }
@@ -92,7 +96,7 @@ impl fmt::Display for Campaign {
     }
 }
 
-/// Runs a campaign to its end; what it prints are its figures.
+/// Runs a campaign, which prints its figures.
 pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), ProcessError> {
     lab::build(workspace)?;
     let (test, filter, (variable, length)) = campaign.test();
@@ -101,7 +105,7 @@ pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), Proce
     cargo.arg("test");
     match test {
         package @ (PLAN | WEBHOOK) => cargo.args(["--release", "--package", package, "--lib"]),
-        // What uses much memory or time is measured as it is shipped.
+        // Tests of memory and time use the release profile, as shipped.
         "api_flood" | "api_scale" => cargo.args(["--release", "--workspace", "--test", test]),
         _ => cargo.args(["--workspace", "--test", test]),
     };

@@ -1,7 +1,7 @@
-//! `cargo xtask test`: set-up, lint, then the tests layer by layer, and a summary that says what ran and what did not.
+//! `cargo xtask test`: set-up, lint, the test layers, and a summary of what ran and what did not.
 //!
-//! What the layers need from the machine is the lab's knowledge: `isp-lab can-run` says whether a layer can run here,
-//! `isp-lab provision` builds what is missing.
+//! The lab knows what each layer needs: `isp-lab can-run` checks whether a layer can run on this
+//! machine, and `isp-lab provision` builds what is missing.
 
 mod layer;
 mod summary;
@@ -22,7 +22,7 @@ use crate::process::{self, ProcessError};
 use crate::workspace::Workspace;
 use crate::{lab, lint};
 
-/// Runs the layers that are asked for, or lint and all of them. Whether all is well.
+/// Runs the given layers, or lint and all layers. Returns whether everything succeeded.
 pub(crate) fn run(workspace: &Workspace, asked: &[Layer]) -> bool {
     let everything = asked.is_empty();
     let layers: Vec<_> = Layer::ALL.into_iter().filter(|each| everything || asked.contains(each)).collect();
@@ -45,7 +45,7 @@ fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&value.as_str()))
 }
 
-/// Makes each layer ready to run; says of each, in their order, what keeps it from running.
+/// Prepares each layer. Returns for each, in order, why it cannot run, or `None`.
 fn set_up(workspace: &Workspace, layers: &[Layer]) -> Vec<Option<Ending>> {
     if layers == [Layer::Unit] {
         return vec![None];
@@ -65,7 +65,7 @@ fn set_up(workspace: &Workspace, layers: &[Layer]) -> Vec<Option<Ending>> {
         .collect()
 }
 
-/// Builds what one layer needs; what keeps it from running.
+/// Provisions one layer. Returns why it cannot run, or `None`.
 fn provision(workspace: &Workspace, layer: Layer) -> Option<Ending> {
     println!("set-up: {layer}");
     let start = Instant::now();
@@ -88,7 +88,7 @@ fn provision(workspace: &Workspace, layer: Layer) -> Option<Ending> {
     hindrance
 }
 
-/// Why the layer cannot run on this machine, if it cannot.
+/// Why the layer cannot run on this machine, or `None` if it can.
 fn can_run(workspace: &Workspace, layer: Layer) -> Result<Option<String>, ProcessError> {
     let mut command = lab::command(workspace);
     let (status, printed) = process::answer(command.arg("can-run").arg(layer.to_string()))?;
@@ -99,7 +99,7 @@ fn can_run(workspace: &Workspace, layer: Layer) -> Result<Option<String>, Proces
     }
 }
 
-/// Runs the tests of one layer; every test program runs, whatever the ones before it found.
+/// Runs the tests of one layer. Every test program runs, even after a failure.
 fn run_layer(workspace: &Workspace, layer: Layer) -> Ending {
     println!("\ntest: {layer}");
     let start = Instant::now();
@@ -117,10 +117,10 @@ fn run_layer(workspace: &Workspace, layer: Layer) -> Ending {
     Ending::Ran { tally, problems, duration: start.elapsed() }
 }
 
-/// How many runs of a stage go side by side. They wait more than they work.
+/// The number of concurrent runs in a stage. They mostly wait.
 const SIDE_BY_SIDE: usize = 2;
 
-/// Runs a stage. What each run counted, and what kept it from counting.
+/// Runs a stage. Returns each run's counts, and its problem if it failed without a failed test.
 fn run_stage(workspace: &Workspace, stage: &[Vec<String>]) -> Vec<(Tally, Option<String>)> {
     let [only] = stage else {
         let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -148,12 +148,13 @@ fn run_cargo(
     let mut tally = Tally::default();
     let mut cargo = process::cargo(&workspace.root);
     let result = process::watch(cargo.args(arguments), output, |line| tally.add(line));
-    // A test that failed has been counted; a program that died or did not compile has no line to count.
+    // Failed tests are counted already. A program that crashed or did not compile prints no counts.
     let problem = result.err().filter(|_| tally.failed == 0).map(|error| chain(&error));
     (tally, problem)
 }
 
-/// Keeps what is printed until it is whole, so that what runs side by side is read one after another.
+/// Buffers the output of a run until it ends, so that the output of concurrent runs does not
+/// interleave.
 #[derive(Default)]
 struct Quietly(Vec<u8>);
 
@@ -169,7 +170,7 @@ impl Write for Quietly {
 
 impl Drop for Quietly {
     fn drop(&mut self) {
-        // Where nobody reads, nothing is lost but words.
+        // A write error only loses output.
         let _ = io::stdout().write_all(&self.0);
     }
 }

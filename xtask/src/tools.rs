@@ -1,7 +1,7 @@
-//! The tools that the checks run, installed when they are missing.
+//! The tools that the checks need, installed if they are missing.
 //!
-//! cargo-deny is kept under the user's cache directory, by version, apart from what the user has installed;
-//! rustfmt and clippy are parts of the toolchain; make is the system's.
+//! cargo-deny is kept in the user's cache directory, by version, separate from the user's own
+//! installation. rustfmt and clippy are toolchain components. make is a system package.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::process::{self, ProcessError};
 
 const CARGO_DENY: &str = "0.20.2";
 
-/// A tool that is missing and cannot be installed.
+/// A tool is missing and cannot be installed.
 #[derive(Debug, Error)]
 pub(crate) enum ToolError {
     #[error("{component} is missing: run `rustup component add {component}`")]
@@ -28,12 +28,13 @@ pub(crate) enum ToolError {
     Install { into: PathBuf, source: ProcessError },
 }
 
-/// Sees to it that there is `make`, which the build of an allocator calls. A C compiler is there: this program was linked by it.
+/// Ensures that `make` is installed; the build of an allocator calls it. A C compiler exists,
+/// because it linked this program.
 pub(crate) fn make() -> Result<(), ToolError> {
     if process::succeeds(Command::new("make").arg("--version")) {
         return Ok(());
     }
-    // The standard output is for whoever was asked for.
+    // Standard output belongs to the command that the user runs.
     eprintln!("make is missing, installing Debian's package");
     let install = ["install", "-y", "-qq", "--no-install-recommends", "make"];
     [&["update", "-qq"][..], &install[..]]
@@ -46,7 +47,7 @@ pub(crate) fn make() -> Result<(), ToolError> {
         .map_err(|source| ToolError::Make { source })
 }
 
-/// Sees to it that `cargo <subcommand>` works, which comes with a component of the toolchain.
+/// Ensures that `cargo <subcommand>` works. It comes with a toolchain component.
 pub(crate) fn component(
     root: &Path,
     subcommand: &'static str,
@@ -60,13 +61,13 @@ pub(crate) fn component(
         .map_err(|source| ToolError::Component { component, source })
 }
 
-/// The path of cargo-deny, installed when it is not there yet.
+/// The path of cargo-deny, installed if it is missing.
 pub(crate) fn cargo_deny(root: &Path) -> Result<PathBuf, ToolError> {
     let into = cache()?.join(format!("tools/cargo-deny-{CARGO_DENY}"));
     let program = into.join("bin/cargo-deny");
     if !program.exists() {
         println!("installing cargo-deny {CARGO_DENY} in {}: once, in a minute or two", into.display());
-        // Built for a short build: optimised it takes many minutes, and the check a second less.
+        // A debug build: a release build takes many minutes longer and saves a second per check.
         let mut cargo = process::cargo(root);
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").args(["install", "--quiet", "--locked", "--debug"]);
         cargo.args(["--version", CARGO_DENY, "--root"]).arg(&into).arg("cargo-deny");

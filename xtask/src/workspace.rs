@@ -1,4 +1,4 @@
-//! The workspace as cargo describes it: where it is, its crates, what they depend on, their test programs.
+//! The workspace from `cargo metadata`: its root, crates, dependencies and test programs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use thiserror::Error;
 
 use crate::process::{self, ProcessError};
 
-/// What of `cargo metadata` the commands use.
+/// The parts of `cargo metadata` that the commands use.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Workspace {
-    /// The repository.
+    /// The root of the repository.
     #[serde(rename = "workspace_root")]
     pub(crate) root: PathBuf,
     #[serde(rename = "target_directory")]
     target: PathBuf,
-    /// The crates of the workspace, without those they use.
+    /// The crates of the workspace, without external dependencies.
     pub(crate) packages: Vec<Package>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Package {
     pub(crate) targets: Vec<Target>,
 }
 
-/// A crate that another names in its Cargo.toml.
+/// A dependency in a crate's Cargo.toml.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
@@ -35,7 +35,7 @@ pub(crate) struct Dependency {
     pub(crate) kind: DependencyKind,
 }
 
-/// Which part of a crate the dependency is for.
+/// The section of Cargo.toml that names the dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DependencyKind {
@@ -44,7 +44,7 @@ pub(crate) enum DependencyKind {
     Dev,
 }
 
-/// Something that cargo builds: a library, a program, a test program.
+/// A cargo target: a library, program, or test program.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
     pub(crate) name: String,
@@ -61,36 +61,36 @@ pub(crate) enum WorkspaceError {
 }
 
 impl Workspace {
-    /// The workspace that the current directory belongs to.
+    /// Reads the workspace of the current directory.
     pub(crate) fn read() -> Result<Self, WorkspaceError> {
         let mut cargo = process::cargo(Path::new("."));
         let described = process::capture(cargo.args(["metadata", "--format-version", "1", "--no-deps"]))?;
         Ok(serde_json::from_slice(&described)?)
     }
 
-    /// Where cargo puts a program of the workspace.
+    /// The path of a program built with the dev profile.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.target.join("debug").join(name)
     }
 
-    /// Where cargo puts a program that it builds as images have it, with profile `dist`.
+    /// The path of a program built with the profile `dist`, as in the images.
     pub(crate) fn dist(&self, name: &str) -> PathBuf {
         self.target.join("dist").join(name)
     }
 
-    /// Where cargo puts an example of the workspace.
+    /// The path of an example program.
     pub(crate) fn example(&self, name: &str) -> PathBuf {
         self.target.join("debug/examples").join(name)
     }
 
-    /// A place for files that nobody keeps, of this process alone.
+    /// A temporary directory for this process.
     pub(crate) fn scratch(&self, purpose: &str) -> PathBuf {
         self.target.join("xtask").join(format!("{purpose}-{}", std::process::id()))
     }
 }
 
 impl Target {
-    /// Whether it is an integration test, a file of a crate's `tests/`.
+    /// Whether the target is an integration test, a file in a crate's `tests/`.
     pub(crate) fn is_integration_test(&self) -> bool {
         self.kind.iter().any(|kind| kind == "test")
     }

@@ -1,4 +1,5 @@
-//! What must be seen at each stage, from what kube-proxy and Istio are known to do; and what of it is wrong.
+//! The expected result at each stage, from the known behaviour of kube-proxy and Istio; and what is
+//! wrong with a result.
 
 use std::net::IpAddr;
 
@@ -9,7 +10,7 @@ use super::{Addresses, Asker, Outcome, SIDECAR, Seen, Stage, Target};
 const LET_IN: u16 = 200;
 const REFUSED: u16 = 403;
 
-/// What comes of a question at a stage, if everything does what it is known to do.
+/// The expected result of a request at a stage.
 pub(crate) fn expected(stage: Stage, asker: Asker, target: Target, addresses: &Addresses) -> Outcome {
     let entrance = match stage {
         Stage::Before | Stage::Restored => Some(masqueraded(asker, target, addresses)),
@@ -29,10 +30,11 @@ pub(crate) fn expected(stage: Stage, asker: Asker, target: Target, addresses: &A
     })
 }
 
-/// Under `Cluster` the first node on the way puts its own address in: the one that it has towards the endpoint.
+/// With `externalTrafficPolicy: Cluster`, the first node masquerades: it replaces the source IP
+/// with its own address towards the endpoint.
 fn masqueraded(asker: Asker, target: Target, addresses: &Addresses) -> IpAddr {
     match target {
-        // A non-ingress node takes the external address for its own.
+        // A non-ingress node intercepts traffic to the external IP.
         Target::ExternalAddress if !asker.is_outside() => addresses.host,
         Target::ExternalAddress | Target::IngressNodePort => addresses.ingress_bridge,
         Target::OtherNodePort => addresses.other_node,
@@ -40,27 +42,29 @@ fn masqueraded(asker: Asker, target: Target, addresses: &Addresses) -> IpAddr {
     }
 }
 
-/// With the object: at the ingress node the address stays as it comes, other nodes do not serve the outside.
+/// With the object: the ingress node preserves the source IP, other nodes do not serve external
+/// traffic.
 fn preserved(asker: Asker, target: Target, addresses: &Addresses) -> Option<IpAddr> {
     (target != Target::OtherNodePort).then(|| arriving(asker, target, addresses))
 }
 
-/// The address that he arrives with, if nobody in between changes it. A pod leaves the cluster as its node.
+/// The source IP on arrival, without SNAT at the ingress. A pod leaves the cluster with its node's
+/// IP.
 fn arriving(asker: Asker, target: Target, addresses: &Addresses) -> IpAddr {
     if asker == Asker::Pod && target != Target::ClusterIp { addresses.host } else { addresses.of(asker) }
 }
 
-/// What is wrong with an answer in the eyes of whoever wrote a policy by address, whatever the stage.
+/// What is wrong with a result, from the point of view of a policy on source IPs, at any stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each column of the table")]
 pub(crate) struct Faults {
-    /// The gateway takes him for somebody else.
+    /// The gateway sees another source IP.
     pub(crate) gateway: bool,
-    /// The application does not see who calls it.
+    /// The application does not see its real peer.
     pub(crate) application: bool,
-    /// He is refused or let in against the policy.
+    /// The policy admits or rejects the wrong client.
     pub(crate) status: bool,
-    /// The way in was passed by.
+    /// The request bypassed the ingress node.
     pub(crate) way: bool,
 }
 
@@ -70,7 +74,7 @@ impl Faults {
     }
 }
 
-/// A non-ingress node that is silent is meant to be.
+/// Finds the faults of a result. No answer from a non-ingress node's NodePort is intended.
 pub(crate) fn faults(asker: Asker, target: Target, addresses: &Addresses, outcome: &Outcome) -> Faults {
     let arriving = arriving(asker, target, addresses);
     match outcome {

@@ -1,4 +1,4 @@
-//! A table for people.
+//! Formats a table for people.
 
 use super::{Cell, Outcome, Table, Target};
 use crate::screen::{Screen, Tone};
@@ -10,7 +10,7 @@ const INTENDED: &str = "no answer, as intended";
 const COLUMNS: [usize; 4] = [16, 16, 32, 18];
 const GAP: usize = 2;
 
-/// Its lines, with a heading.
+/// The table's lines, with a heading.
 pub(crate) fn lines(table: &Table, mesh: bool, screen: &Screen) -> Vec<String> {
     let columns @ [who, own, to, address] = columns(table);
     let gateway = if mesh { format!("{:<address$}", "gateway sees") } else { String::new() };
@@ -97,7 +97,7 @@ fn words(outcome: &Outcome) -> String {
     }
 }
 
-/// What changed from one table to the next, a line for each cell that did.
+/// The differences between two tables, one line per changed cell.
 pub(crate) fn differences(before: &Table, after: &Table) -> Vec<String> {
     let pairs = before.cells.iter().zip(&after.cells);
     let changed: Vec<_> = pairs

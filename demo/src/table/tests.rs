@@ -36,7 +36,7 @@ fn with_the_object_nothing_is_wrong_and_without_it_every_way_in_is() {
             assert!(!cell.wrong.any(), "{cell:?}");
         }
         for cell in table(Stage::Before, &addresses).cells {
-            // From inside, a Service's own address was never the trouble, but for the sidecar.
+            // A ClusterIP was always fine from inside the cluster, except for the sidecar.
             let inside = cell.to == Target::ClusterIp && gateway.is_none();
             assert_eq!(cell.wrong.any(), !inside, "{cell:?}");
         }

@@ -1,4 +1,4 @@
-//! The objects of the story.
+//! The demo's objects.
 
 use isp_lab::ECHO_IMAGE;
 use isp_lab::topology::{CLIENT, Families};
@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 
 use super::NAMESPACE;
 
-/// Name of the application's Deployment and Service.
+/// The name of the application's Deployment and Service.
 pub(super) const APPLICATION: &str = "registry";
-/// What everybody may ask, to see what is seen of him; and what only one range may.
+/// The path that is open to all clients, and the path that only one range may request.
 pub(crate) const OPEN: &str = "/open";
 pub(crate) const GUARDED: &str = "/v2";
 
-/// A namespace with the application and a pod elsewhere that asks it. In a mesh it stands behind the gateway, on a non-ingress node;
-/// without one on the ingress node, behind an external address.
+/// A namespace with the application and a source pod on a non-ingress node. With Istio, the
+/// application runs on a non-ingress node behind the gateway; without, on the ingress node behind
+/// an external IP.
 pub(super) fn application(mesh: bool, asking: &str, asking_node: &str, ingress: &str, other: &str) -> Value {
     let labels = if mesh { json!({"istio-injection": "enabled"}) } else { json!({}) };
     let mut items = vec![
@@ -28,8 +29,8 @@ pub(super) fn application(mesh: bool, asking: &str, asking_node: &str, ingress: 
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
-/// It is replaced without a gap: the new pod is ready before the old one is told to end, which then waits until nobody sends to it
-/// any more.
+/// Rolls out without downtime: the new pod is ready before the old one terminates, and the old one
+/// keeps serving for 5 s while endpoints are updated.
 fn deployment(node: &str) -> Value {
     let labels = json!({"app": APPLICATION});
     json!({
@@ -69,7 +70,7 @@ fn service(mesh: bool) -> Value {
     })
 }
 
-/// It is no part of the mesh: whoever asks from elsewhere in the cluster need not be.
+/// It has no sidecar: clients inside the cluster need none.
 fn asking_pod(name: &str, node: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -82,7 +83,7 @@ fn asking_pod(name: &str, node: &str) -> Value {
     })
 }
 
-/// The way through the gateway, and a policy there that lets in one range only.
+/// The route through the gateway, and a policy there that admits one range only.
 fn behind_the_gateway() -> [Value; 3] {
     let host = format!("{APPLICATION}.{NAMESPACE}.svc.cluster.local");
     let range = CLIENT.cidrs(Families::Ipv4);

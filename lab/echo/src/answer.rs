@@ -1,4 +1,5 @@
-//! What a caller is told. Pure: the servers in `serve` fill it in and send it, scenarios assert on its JSON.
+//! The answer to a caller. Pure: the servers in `serve` fill it in and send it; tests assert on its
+//! JSON.
 
 use std::{
     collections::BTreeMap,
@@ -9,11 +10,12 @@ use std::{
 use hyper::HeaderMap;
 use serde::Serialize;
 
-/// The most of a datagram that is sent back as text, so that the answer fits into one datagram however it is
-/// escaped.
+/// The limit for text from a datagram, so that the answer fits into one datagram even if every byte
+/// is escaped.
 const PAYLOAD_TEXT: usize = 1024;
 
-/// Where the server runs, as the downward API tells it; a variable that is not set is left out of the answer.
+/// Where the server runs, from the downward API. Variables that are not set are omitted from the
+/// answer.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Place {
@@ -39,7 +41,7 @@ impl Place {
     }
 }
 
-/// The two ends of a connection or datagram, with IPv4 always in its plain form.
+/// The two ends of a connection or datagram. IPv4 addresses are never IPv4-mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Ends {
@@ -55,7 +57,7 @@ impl Ends {
     }
 }
 
-/// One answer: who asked, who answered, and what the protocol adds.
+/// One answer: the peer, the server, and fields that depend on the protocol.
 #[derive(Debug, Serialize)]
 pub(crate) struct Answer<'a> {
     #[serde(flatten)]
@@ -84,7 +86,7 @@ enum Seen {
     },
 }
 
-/// What `Answer` needs to know of an HTTP request.
+/// The parts of an HTTP request that `Answer` needs.
 pub(crate) struct HttpRequest<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
@@ -116,7 +118,7 @@ impl<'a> Answer<'a> {
         Self { seen, ends, place }
     }
 
-    /// The answer as JSON on one line, with the newline that ends it.
+    /// The answer as one line of JSON, with a newline.
     pub(crate) fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
@@ -124,16 +126,16 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// A dual-stack socket reports IPv4 peers as `::ffff:a.b.c.d`; nobody wants to assert on that.
+/// Unmaps IPv4 addresses, which a dual-stack socket reports as `::ffff:a.b.c.d`.
 fn plain(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
-        // Left alone, since it may carry a scope.
+        // Unchanged, because it may have a scope id.
         IpAddr::V6(_) => address,
     }
 }
 
-/// Headers by lower-case name; those sent more than once are joined with commas, which means the same.
+/// Headers by lower-case name. Repeated headers are joined with commas, which is equivalent.
 fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut all = BTreeMap::<String, String>::new();
     for (name, value) in headers {

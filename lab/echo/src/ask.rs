@@ -1,8 +1,8 @@
-//! The client: asks at a steady pace, each time over a new connection, and prints what came back.
+//! The client: sends requests at a steady pace, each over a new connection, and prints the answers.
 //!
-//! Called by `main` with a `Question` that `cli` has parsed. `http`, `tcp` and `udp` each ask once; the pace, the
-//! timeout, the output and the counting are here. Questions are asked by the clock, not by the answers, so an
-//! interruption shows as the questions that it swallowed.
+//! `main` calls it with a `Question` that `cli` has parsed. `http`, `tcp` and `udp` each send one
+//! request; this module does the pacing, timeouts, output and counting. Requests are sent by the
+//! clock, whether or not earlier ones were answered, so an outage shows as failed requests.
 
 mod failure;
 mod http;
@@ -29,26 +29,26 @@ use self::summary::Summary;
 pub(crate) use self::{failure::Failure, target::Target, tcp::Conversation};
 use crate::signals::Signals;
 
-/// Questions in flight at once, so that a silent server cannot use up this process's files. When they are all in
-/// flight, asking waits, and then catches up.
+/// The limit of requests in flight, so that a silent server cannot exhaust this process's file
+/// descriptors. At the limit, sending pauses and catches up later.
 const MOST_IN_FLIGHT: usize = 512;
 
-/// The largest answer that is read.
+/// The largest accepted answer.
 const LARGEST_ANSWER: usize = 1024 * 1024;
 
-/// Why asking had to stop.
+/// Why the client had to stop.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("cannot write the answers to stdout: {0}; whoever reads them must read to the end")]
     Output(#[source] std::io::Error),
 }
 
-/// What to ask, whom, how often and how.
+/// The requests to send.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) protocol: Protocol,
     pub(crate) target: Target,
-    /// 0 for no end.
+    /// 0 means unlimited.
     pub(crate) count: u64,
     pub(crate) interval: Duration,
     pub(crate) timeout: Duration,
@@ -62,17 +62,17 @@ pub(crate) enum Protocol {
     Udp,
 }
 
-/// What a server answered, as the JSON object that is printed.
+/// A server's answer, as the JSON object to print.
 pub(crate) type Answered = Map<String, Value>;
 
-/// What became of one question.
+/// The result of one request.
 struct Outcome {
     seq: u64,
     elapsed: Duration,
     result: Result<Answered, Failure>,
 }
 
-/// Asks until all is asked or a signal comes, waits for what is in flight, and sums up.
+/// Sends all requests, or until a signal; waits for requests in flight, and prints the summary.
 pub(crate) async fn run(question: Question, signals: &mut Signals) -> Result<ExitCode, Error> {
     let mut summary = Summary::default();
     let mut in_flight = JoinSet::new();
@@ -114,7 +114,7 @@ async fn ask(question: Question, seq: u64) -> Outcome {
     Outcome { seq, elapsed: started.elapsed(), result }
 }
 
-/// Prints a question's line and counts it.
+/// Prints the line of a request and counts it.
 fn report(outcome: Outcome, summary: &mut Summary) -> Result<(), Error> {
     let mut line = match outcome.result {
         Ok(answered) => {
@@ -131,12 +131,12 @@ fn report(outcome: Outcome, summary: &mut Summary) -> Result<(), Error> {
     writeln!(std::io::stdout(), "{}", Value::Object(line)).map_err(Error::Output)
 }
 
-/// Milliseconds with three decimals.
+/// Milliseconds, rounded to three decimals.
 pub(crate) fn milliseconds(elapsed: Duration) -> f64 {
     (elapsed.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
 
-/// A server's line or body as the object to print; what is no JSON object is printed as text.
+/// A server's line or body as the object to print. Anything but a JSON object is printed as text.
 fn answered(bytes: &[u8]) -> Answered {
     serde_json::from_slice(bytes).unwrap_or_else(|_| {
         Map::from_iter([("body".to_owned(), String::from_utf8_lossy(bytes).trim_end().into())])

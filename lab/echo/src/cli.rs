@@ -1,4 +1,5 @@
-//! The command line: every argument is parsed into a type here, so the rest of the program sees no invalid value.
+//! The command line. Every argument is parsed into a type here, so the rest of the program sees
+//! only valid values.
 
 use std::{
     net::{IpAddr, Ipv6Addr},
@@ -13,7 +14,8 @@ use crate::{
     hold::Held,
 };
 
-/// Tells every caller which address it came from: the lab's application, its client and its pause program.
+/// Tells every caller which address it came from: the lab's application, its client and its pause
+/// program.
 #[derive(Debug, Parser)]
 #[command(name = "echo", version)]
 pub(crate) struct Cli {
@@ -26,42 +28,43 @@ pub(crate) enum Command {
     Serve(Serve),
     Ask(Ask),
     Hold(Hold),
-    /// Wait for SIGTERM or SIGINT and exit with 0: the program of a pod's sandbox.
+    /// Wait for SIGTERM or SIGINT and exit with 0: the pause program of pod sandboxes.
     Pause,
 }
 
-/// Answer over HTTP, TCP and UDP with the peer's address, the local address and the pod and node this runs on.
+/// Answer over HTTP, TCP and UDP with the peer's address, the local address, the pod and the node.
 ///
-/// HTTP: any method and path is answered with a JSON object that holds the request's headers too; /healthz with
-/// "ok"; ?delay=MILLISECONDS (at most 60000) delays the answer.
+/// HTTP: every method and path gets a JSON object, which includes the request's headers; /healthz
+/// gets "ok"; ?delay=MILLISECONDS (at most 60000) delays the answer.
 ///
-/// TCP: one JSON line, then every byte comes back until the caller ends its side.
+/// TCP: one JSON line, then every byte is echoed until the caller closes its side.
 ///
-/// UDP: one JSON datagram for each datagram.
+/// UDP: one JSON datagram per datagram.
 ///
-/// Once all sockets are open, a JSON line with their addresses goes to stdout. The environment (the downward API)
-/// names the pod: `POD_NAME`, `POD_NAMESPACE`, `POD_IP`, `NODE_NAME`.
+/// Once all sockets are open, a JSON line with their addresses is printed to stdout. The
+/// environment (the downward API) describes the pod: `POD_NAME`, `POD_NAMESPACE`, `POD_IP`,
+/// `NODE_NAME`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// HTTP port; 0 lets the kernel choose.
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub(crate) http: u16,
-    /// Port for raw TCP; 0 lets the kernel choose.
+    /// TCP port; 0 lets the kernel choose.
     #[arg(long, value_name = "PORT", default_value_t = 8081)]
     pub(crate) tcp: u16,
-    /// Port for UDP; 0 lets the kernel choose.
+    /// UDP port; 0 lets the kernel choose.
     #[arg(long, value_name = "PORT", default_value_t = 8082)]
     pub(crate) udp: u16,
-    /// Address to listen on; :: takes IPv4 as well, and IPv4 peers are reported as plain IPv4.
+    /// Address to listen on; :: accepts IPv4 as well, and IPv4 peers are reported as plain IPv4.
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V6(Ipv6Addr::UNSPECIFIED))]
     pub(crate) address: IpAddr,
 }
 
-/// Ask a server, each time over a new connection, and print one JSON line per question.
+/// Send requests to a server, each over a new connection, and print one JSON line per request.
 ///
-/// A line is what the server answered plus "seq" and "elapsedMs", or {"error": "refused"|"reset"|"timed out"|...}
-/// with a "detail". A summary follows on stderr. The exit code is 0 only when something was asked and all of it was
-/// answered.
+/// A line is the server's answer plus "seq" and "elapsedMs", or {"error": "refused"|"reset"|"timed
+/// out"|...} with a "detail". A summary is printed to stderr. The exit code is 0 only if at least
+/// one request was sent and all were answered.
 #[derive(Debug, Args)]
 #[command(subcommand_value_name = "PROTOCOL", subcommand_help_heading = "Protocols")]
 pub(crate) struct Ask {
@@ -71,18 +74,18 @@ pub(crate) struct Ask {
 
 #[derive(Debug, Subcommand)]
 enum AskProtocol {
-    /// Send an HTTP/1.1 GET; a status that is not 2xx counts as failed.
+    /// Send an HTTP/1.1 GET; a status other than 2xx counts as failed.
     Http {
         #[command(flatten)]
         common: AskOptions,
-        /// Path and query to ask for.
+        /// Path and query to request.
         #[arg(long, default_value = "/", value_parser = path)]
         path: PathAndQuery,
         /// Host header to send instead of HOST:PORT.
         #[arg(long, value_name = "HOST")]
         host_header: Option<HeaderValue>,
     },
-    /// Connect, read the server's line, send a line and wait until it comes back.
+    /// Connect, read the server's line, send a line and wait until it is echoed.
     Tcp {
         #[command(flatten)]
         common: AskOptions,
@@ -96,20 +99,20 @@ enum AskProtocol {
 
 #[derive(Debug, Args)]
 struct AskOptions {
-    /// Whom to ask; an IPv6 address goes in brackets. A name is looked up for every question, its first address
-    /// used.
+    /// The destination; an IPv6 address goes in brackets. A name is resolved for every request, and
+    /// its first address is used.
     #[arg(value_name = "HOST:PORT")]
     target: Target,
-    /// How many questions to ask; 0 asks until SIGINT or SIGTERM.
+    /// Number of requests; 0 sends until SIGINT or SIGTERM.
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u64,
-    /// Milliseconds from one question to the next, whether or not the last one has been answered.
+    /// Milliseconds between requests, whether or not the last one was answered.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     interval: u64,
-    /// Milliseconds until a question counts as not answered.
+    /// Timeout of a request, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     timeout: u64,
-    /// Local address to ask from.
+    /// Local address to send from.
     #[arg(long, value_name = "IP")]
     bind: Option<IpAddr>,
 }
@@ -132,10 +135,11 @@ impl From<Ask> for Question {
     }
 }
 
-/// Keep one connection open and say a line on it again and again, each of which must come back.
+/// Keep one connection open and repeatedly send a line, each of which must be echoed.
 ///
-/// Once it is open, the server's own line goes to stdout; when it breaks, {"error": ...} does, and the exit code is 1.
-/// SIGINT or SIGTERM ends it, with 0 when everything came back. A summary follows on stderr.
+/// Once the connection is open, the server's greeting line is printed to stdout. If it breaks,
+/// {"error": ...} is printed and the exit code is 1. SIGINT or SIGTERM ends it; the exit code is
+/// then 0 if at least one line was echoed. A summary is printed to stderr.
 #[derive(Debug, Args)]
 #[command(subcommand_value_name = "PROTOCOL", subcommand_help_heading = "Protocols")]
 pub(crate) struct Hold {
@@ -145,18 +149,18 @@ pub(crate) struct Hold {
 
 #[derive(Debug, Subcommand)]
 enum HoldProtocol {
-    /// A raw connection.
+    /// A raw TCP connection.
     Tcp {
-        /// Whom to talk to; an IPv6 address goes in brackets.
+        /// The destination; an IPv6 address goes in brackets.
         #[arg(value_name = "HOST:PORT")]
         target: Target,
-        /// Milliseconds from one line to the next.
+        /// Milliseconds between lines.
         #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
         interval: u64,
-        /// Milliseconds until the connection counts as broken.
+        /// Milliseconds without an echo until the connection counts as broken.
         #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
         timeout: u64,
-        /// Local address to talk from.
+        /// Local address to send from.
         #[arg(long, value_name = "IP")]
         bind: Option<IpAddr>,
     },

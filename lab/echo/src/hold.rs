@@ -1,7 +1,7 @@
-//! The client that stays: one connection, a line there and back at a steady pace, until the program is told to end or
-//! the connection breaks.
+//! The long-lived client: one connection, a line echoed at a steady pace, until a signal ends the
+//! program or the connection breaks.
 //!
-//! Called by `main` with what `cli` has parsed.
+//! `main` calls it with the arguments that `cli` has parsed.
 
 use std::{
     io::Write as _,
@@ -19,12 +19,12 @@ use crate::{
     signals::Signals,
 };
 
-/// Why holding had to stop although the connection may be well.
+/// Output failed, although the connection may be fine.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to stdout: {0}; whoever reads it must read to the end")]
 pub(crate) struct Error(#[from] std::io::Error);
 
-/// Whom to talk to, and how often.
+/// The destination and the pace.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     pub(crate) target: Target,
@@ -33,7 +33,7 @@ pub(crate) struct Held {
     pub(crate) bind: Option<IpAddr>,
 }
 
-/// What it came to.
+/// The summary of the connection.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Summary {
@@ -43,7 +43,7 @@ struct Summary {
     error: Option<String>,
 }
 
-/// Holds the connection; a failure is printed and ends it.
+/// Holds the connection. A failure is printed and ends it.
 pub(crate) async fn run(held: &Held, signals: &mut Signals) -> Result<ExitCode, Error> {
     let mut summary = Summary::default();
     let ended = tokio::select! {
@@ -51,7 +51,7 @@ pub(crate) async fn run(held: &Held, signals: &mut Signals) -> Result<ExitCode, 
         () = signals.end() => Ok(()),
     };
     let code = match ended {
-        // Told to end before there was a connection, it has nothing to tell.
+        // A signal before the first exchange proves nothing, so it counts as a failure.
         Ok(()) if summary.exchanged > 0 => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
         Err(Broken::Output(error)) => return Err(error),
@@ -65,7 +65,7 @@ pub(crate) async fn run(held: &Held, signals: &mut Signals) -> Result<ExitCode, 
     Ok(code)
 }
 
-/// What ends a conversation that nobody told to end.
+/// Why a connection ended without a signal.
 enum Broken {
     Connection(Failure),
     Output(Error),
@@ -77,7 +77,7 @@ impl From<Failure> for Broken {
     }
 }
 
-/// Talks until something breaks.
+/// Exchanges lines until something breaks.
 async fn talk(held: &Held, summary: &mut Summary) -> Result<(), Broken> {
     let open = async {
         let address = held.target.look_up(held.bind).await?;
@@ -86,7 +86,7 @@ async fn talk(held: &Held, summary: &mut Summary) -> Result<(), Broken> {
     let (mut conversation, greeting) = timeout(held.timeout, open).await.unwrap_or(Err(Failure::TimedOut))?;
     print(greeting).map_err(Broken::Output)?;
     let mut pace = interval(held.interval);
-    // What a slow answer has put off is not made up for.
+    // Lines that a slow answer delayed are not made up for.
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         pace.tick().await;

@@ -1,8 +1,8 @@
-//! `echo`: the application that the lab's scenarios talk to, the client that asks it, and the lab's pause program.
+//! `echo`: the application of the lab's scenarios, its client, and the lab's pause program.
 //!
-//! `serve` tells every caller which address it came from, `ask` makes real connections and prints what came back,
-//! `hold` keeps one open, `pause` only waits. It knows nothing of Kubernetes beyond four environment variables that the
-//! downward API fills in.
+//! `serve` tells every caller which address it came from, `ask` sends requests and prints the
+//! answers, `hold` keeps one connection open, `pause` only waits. It knows nothing of Kubernetes
+//! except four environment variables from the downward API.
 
 mod answer;
 mod ask;
@@ -21,7 +21,7 @@ use crate::{
     signals::Signals,
 };
 
-/// What ends the program with an error rather than with an unanswered question.
+/// Errors of the program itself, as opposed to failed requests.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("cannot start the async runtime: {0}; check the limits on threads and open files (ulimit -a)")]
@@ -59,7 +59,7 @@ fn run(cli: Cli) -> Result<ExitCode, Error> {
         }
         Ok(ExitCode::SUCCESS)
     });
-    // A name that is still being looked up must not hold up the end.
+    // Does not wait for a pending name lookup.
     runtime.shutdown_background();
     ended
 }

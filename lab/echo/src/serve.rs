@@ -1,7 +1,8 @@
-//! The servers: opens the three sockets, runs them until the program is told to end, and lets requests in progress
-//! finish.
+//! The servers: opens the three sockets, serves until a signal ends the program, and lets requests
+//! in progress finish.
 //!
-//! Called by `main`. Each protocol has a file; `connections` bounds and drains what `http` and `tcp` accept.
+//! Called by `main`. Each protocol has a file. `connections` limits and drains the connections of
+//! `http` and `tcp`.
 
 mod connections;
 mod datagrams;
@@ -33,7 +34,7 @@ pub(crate) enum Error {
     Announce(#[source] std::io::Error),
 }
 
-/// The line on stdout which says that every socket is open, and where.
+/// The line on stdout with the addresses of all sockets, printed once they are open.
 #[derive(Serialize)]
 struct Listening {
     http: SocketAddr,
@@ -41,7 +42,7 @@ struct Listening {
     udp: SocketAddr,
 }
 
-/// Serves until a signal ends it.
+/// Serves until a signal.
 pub(crate) async fn run(options: &Serve, place: Place, signals: &mut Signals) -> Result<(), Error> {
     let http = open("http", options.address, options.http, listen::tcp)?;
     let tcp = open("tcp", options.address, options.tcp, listen::tcp)?;
@@ -66,7 +67,7 @@ pub(crate) async fn run(options: &Serve, place: Place, signals: &mut Signals) ->
     Ok(())
 }
 
-/// Opens a socket and finds out which address it got.
+/// Opens a socket and returns its actual address.
 fn open<S>(
     protocol: &'static str,
     ip: IpAddr,

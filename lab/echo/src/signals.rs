@@ -1,7 +1,8 @@
 //! The signals that end the program.
 //!
-//! As process 1 of a container nothing has a default action: without handlers a SIGTERM would be ignored and every
-//! pod would take its whole grace period to go. Every command installs them before it does anything else.
+//! Signals have no default action for process 1 of a container: without handlers, SIGTERM would be
+//! ignored and every pod would use its whole grace period. Every command installs the handlers
+//! first.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -28,7 +29,7 @@ impl Signals {
         })
     }
 
-    /// Waits until the program is told to end.
+    /// Waits for SIGTERM or SIGINT.
     pub(crate) async fn end(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,4 +1,5 @@
-//! CoreDNS as kubeadm installs it, with one replica and no upstream: there is no outside to ask.
+//! CoreDNS as kubeadm installs it, but with one replica and no upstream resolver, because the lab
+//! has no Internet access.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! kube-proxy as kubeadm installs it: ServiceAccount, binding, ConfigMap with two files, DaemonSet.
+//! kube-proxy as kubeadm installs it: ServiceAccount, ClusterRoleBinding, ConfigMap with two files,
+//! DaemonSet.
 
 use serde_json::{Value, json};
 
@@ -117,7 +118,8 @@ fn daemon_set(version: KubernetesVersion) -> Value {
                     "volumes": [
                         {"name": "kube-proxy", "configMap": {"name": "kube-proxy"}},
                         {"name": "xtables-lock", "hostPath": {"path": "/run/xtables.lock", "type": "FileOrCreate"}},
-                        // The lab's kernel has what it needs built in or loaded; the host's modules stay out of reach.
+                        // The host's modules are not exposed: the required ones are built in or
+                        // already loaded.
                         {"name": "lib-modules", "hostPath": {"path": "/run/lib-modules", "type": "DirectoryOrCreate"}},
                     ],
                 },

@@ -1,6 +1,6 @@
-//! The processes of a control plane. They must end with the process that started them, even when that is killed: the
-//! kernel sees to it, but it watches the *thread* that started them. So one thread, which lives as long as the process,
-//! starts them all.
+//! The processes of a control plane. They must die with the process that started them, even if that
+//! one is killed. The parent-death signal does this, but it fires when the parent *thread* ends. So
+//! a single thread, which lives as long as the process, starts them all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl Processes {
         Ok(())
     }
 
-    /// An error when one of them has ended.
+    /// Fails if one of the processes has ended.
     pub(super) fn check(&self) -> Result<(), ControlPlaneError> {
         for (name, child) in self.children.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
             if matches!(child.try_wait(), Ok(Some(_))) {
@@ -60,7 +60,7 @@ impl Processes {
 
     pub(super) fn end(&self) {
         let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
-        // The last started first: a client of a server that is gone would only complain.
+        // In reverse order of starting: clients first, so that they do not log lost connections.
         for (_, mut child) in children.drain(..).rev() {
             let _ = child.kill();
             let _ = child.wait();

@@ -1,8 +1,8 @@
-//! The libraries that programs need: their loader and everything `ldd` finds, each by the path the loader will look
-//! for and by every link on the way to the real file.
+//! Finds the libraries that programs need: the loader and everything that `ldd` lists, with every
+//! symbolic link on the path to the real file.
 //!
-//! `Image` asks with host paths and gets entries at the same paths. What a program opens by itself is not found
-//! here.
+//! Input is a list of host paths, output is a list of entries at the same paths. Files that a
+//! program opens at run time are not found.
 
 use std::{
     collections::BTreeSet,
@@ -17,10 +17,10 @@ use super::{
     rootfs::{Entry, joined},
 };
 
-/// As many links as the kernel follows.
+/// The kernel's limit.
 const MOST_LINKS: usize = 40;
 
-/// The real path of an ELF program or library.
+/// Checks that a file is ELF and returns its real path.
 pub(super) fn elf(host: &Path) -> Result<PathBuf, Error> {
     let real = fs::canonicalize(host).map_err(at("read the program", host))?;
     let mut magic = [0; 4];
@@ -30,7 +30,7 @@ pub(super) fn elf(host: &Path) -> Result<PathBuf, Error> {
     if magic[..length] == *b"\x7fELF" { Ok(real) } else { Err(Error::NotElf { program: host.to_owned() }) }
 }
 
-/// Entries for everything that the programs are linked to.
+/// Entries for all libraries that the programs link to.
 pub(super) fn of(programs: &[PathBuf]) -> Result<Vec<(PathBuf, Entry)>, Error> {
     let mut entries = Vec::new();
     for library in libraries(programs)? {
@@ -41,9 +41,9 @@ pub(super) fn of(programs: &[PathBuf]) -> Result<Vec<(PathBuf, Entry)>, Error> {
     Ok(entries)
 }
 
-/// Asks `ldd` about all programs at once: it is a shell script, and starting it is most of what it costs.
+/// Runs `ldd` once for all programs: it is a shell script, and its startup dominates.
 fn libraries(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
-    // A program of many names is asked about once.
+    // Several names of one program count once.
     let programs: BTreeSet<&PathBuf> = programs.iter().collect();
     let Some(first) = programs.first() else { return Ok(BTreeSet::new()) };
     let output = Command::new("ldd")
@@ -59,13 +59,13 @@ fn libraries(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     parse(&String::from_utf8_lossy(&output.stdout), first)
 }
 
-/// What `ldd` says of a program without libraries, with exit code 1 and without naming it. A static Go binary is
-/// one.
+/// Whether the line is `ldd`'s output for a program without libraries, such as a static Go binary.
+/// `ldd` then exits with 1 and does not name the program.
 fn is_static(line: &str) -> bool {
     matches!(line.trim(), "not a dynamic executable" | "statically linked" | "")
 }
 
-/// Reads `ldd`'s output. Asked about one program it does not name it; asked about several, each has a heading.
+/// Parses `ldd`'s output. It prints a heading per program, unless there is only one program.
 fn parse(output: &str, first: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     let mut program = first;
     let mut libraries = BTreeSet::new();
@@ -79,7 +79,7 @@ fn parse(output: &str, first: &Path) -> Result<BTreeSet<PathBuf>, Error> {
         if place.starts_with("not found") {
             return Err(Error::MissingLibrary { program: program.to_owned(), library: name.to_owned() });
         }
-        // What has no path, such as linux-vdso.so.1, the kernel provides.
+        // Lines without a path, such as linux-vdso.so.1, are provided by the kernel.
         if place.starts_with('/') {
             let path = place.rsplit_once(" (").map_or(place, |(path, _)| path);
             libraries.insert(PathBuf::from(path));
@@ -88,8 +88,8 @@ fn parse(output: &str, first: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     Ok(libraries)
 }
 
-/// Every link on the way to a file, by a path without links, with its target as it is on the host; and the real
-/// file.
+/// Every symbolic link on the path to a file, as (link-free path of the link, its target as on the
+/// host), and the real file.
 fn trace(path: &Path) -> Result<(Vec<(PathBuf, PathBuf)>, PathBuf), Error> {
     let mut links = Vec::new();
     let mut current = joined(Path::new("/"), path);
@@ -104,7 +104,7 @@ fn trace(path: &Path) -> Result<(Vec<(PathBuf, PathBuf)>, PathBuf), Error> {
     Err(Error::LinkLoop { path: path.to_owned() })
 }
 
-/// The first part of a path that is a link, its target, and the part of the path that follows it.
+/// The first component of a path that is a link, its target, and the rest of the path.
 fn first_link(path: &Path) -> Result<Option<(PathBuf, PathBuf, PathBuf)>, Error> {
     let mut walked = PathBuf::new();
     let mut parts = path.components();

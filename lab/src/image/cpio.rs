@@ -1,5 +1,5 @@
-//! A root file system as the archive that a kernel unpacks at its start: the "newc" form of cpio. An entry is a header
-//! of numbers in hexadecimal, its name and its content, each filled up to a multiple of four.
+//! Writes a root file system as an initramfs, in cpio's "newc" format. An entry is a header of
+//! hexadecimal numbers, a name and the content, each padded to a multiple of four bytes.
 
 use std::{
     fs::{self, File},
@@ -15,9 +15,9 @@ use super::{
 
 const LAST: &[u8] = b"TRAILER!!!";
 
-/// Writes the archive to `out`; `archive` is only named in errors.
+/// Writes the archive to `out`. `archive` is used in error messages only.
 pub(super) fn write(rootfs: &Rootfs, mut out: impl Write, archive: &Path) -> Result<(), Error> {
-    // The kernel takes entries of the same number for one file.
+    // Inode numbers must differ: the kernel treats entries with the same number as one file.
     for ((path, entry), number) in rootfs.iter().zip(1_u32..) {
         append(&mut out, number, path, entry, archive)?;
     }
@@ -45,7 +45,7 @@ fn append(
             let mut file = File::open(host).map_err(at("read", host))?;
             let length = fs::metadata(host).map_err(at("read", host))?.len();
             let complete = add(0o100_000, length, &mut file).map_err(at("write", archive))?;
-            // The header has promised this many bytes.
+            // The header has already declared this length.
             return if complete { Ok(()) } else { Err(Error::Changed { path: host.clone() }) };
         }
         Kind::Content(content) => add(0o100_000, content.len() as u64, &mut content.as_slice()),
@@ -59,7 +59,7 @@ fn append(
 }
 
 fn header(out: &mut impl Write, number: u32, mode: u32, length: u32, name: &[u8]) -> io::Result<()> {
-    // Its end is part of a name.
+    // The length of a name includes its NUL terminator.
     let name_length = u32::try_from(name.len() + 1).map_err(io::Error::other)?;
     let (owner, group, links, time, devices, check) = (0, 0, 1, 0, [0; 4], 0);
     let numbers = [number, mode, owner, group, links, time, length]
@@ -72,11 +72,11 @@ fn header(out: &mut impl Write, number: u32, mode: u32, length: u32, name: &[u8]
     }
     out.write_all(name)?;
     out.write_all(&[0])?;
-    // Six and thirteen times eight are before the name.
+    // The header before the name has 6 + 13 * 8 = 110 bytes.
     fill(out, 110 + u64::from(name_length))
 }
 
-/// Fills up to a multiple of four.
+/// Pads to a multiple of four bytes.
 fn fill(out: &mut impl Write, length: u64) -> io::Result<()> {
     let missing = length.next_multiple_of(4) - length;
     io::copy(&mut io::repeat(0).take(missing), out).map(drop)

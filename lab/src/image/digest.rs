@@ -1,4 +1,4 @@
-//! SHA-256 digests in the form that image tools use, and a writer that computes one of what passes through.
+//! SHA-256 digests in the OCI format, and a writer that hashes the bytes that pass through it.
 
 use std::{
     fmt::{self, Write as _},
@@ -7,7 +7,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-/// Displays as `sha256:` and 64 hexadecimal digits.
+/// A digest, displayed as `sha256:` and 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Digest(String);
 
@@ -24,7 +24,7 @@ impl Digest {
         Self(hex)
     }
 
-    /// The digits alone.
+    /// The hexadecimal digits without the prefix.
     pub(crate) fn hex(&self) -> &str {
         &self.0
     }
@@ -36,7 +36,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Passes bytes on, counts and hashes them.
+/// A writer that passes bytes on, and counts and hashes them.
 pub(super) struct Hashing<W> {
     inner: W,
     hasher: Sha256,
@@ -48,7 +48,7 @@ impl<W: Write> Hashing<W> {
         Self { inner, hasher: Sha256::new(), length: 0 }
     }
 
-    /// The digest and the number of bytes that passed.
+    /// The digest and the number of bytes.
     pub(super) fn finish(self) -> (Digest, u64) {
         (Digest::finished(self.hasher), self.length)
     }

@@ -1,21 +1,21 @@
-//! Why an image cannot be made.
+//! Errors of building an image.
 
 use std::{
     io,
     path::{Path, PathBuf},
 };
 
-/// Each names the file and what to do about it.
+/// Why an image cannot be built. Each message names the file and how to fix the problem.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of the host, or the archive, cannot be read or written.
     #[error("cannot {action} {}: {source}; check that it is there, who may use it, and the free disk space", path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
     /// `ldd` cannot be started.
@@ -23,56 +23,56 @@ pub enum Error {
     Ldd {
         /// One of the programs it was needed for.
         program: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// `ldd` found something wrong with a program.
+    /// `ldd` failed for a program.
     #[error(
         "ldd cannot tell the libraries of {programs}: {said}; they may be built for another machine or libc"
     )]
     LddFailed {
-        /// All that it was asked about.
+        /// All programs it was run for.
         programs: String,
-        /// What it printed.
+        /// Its output.
         said: String,
     },
     /// A library is not installed.
     #[error("{} needs the library {library}, which is not on this machine; install its package", program.display())]
     MissingLibrary {
-        /// Who needs it.
+        /// The program that needs it.
         program: PathBuf,
-        /// Its name.
+        /// The library's name.
         library: String,
     },
-    /// A script or a data file was given as a program.
+    /// The file added as a program is not ELF, such as a script or a data file.
     #[error("{} is not an ELF program, so it has no libraries to find; add it as a file", program.display())]
     NotElf {
-        /// What was given.
+        /// The file.
         program: PathBuf,
     },
-    /// A path in the image that is not absolute, or goes up.
+    /// A path in the image is not absolute, or contains `..`.
     #[error("{} cannot be a path in an image; it must be absolute and without '..'", path.display())]
     Destination {
-        /// What was given.
+        /// The path.
         path: PathBuf,
     },
-    /// Two different things at one path.
+    /// Two different entries have the same path.
     #[error("the image would hold two different things at {}: {one} and {other}; leave one out", path.display())]
     Conflict {
         /// The path in the image.
         path: PathBuf,
-        /// What was placed there first.
+        /// The first entry.
         one: String,
-        /// What was to be placed there too.
+        /// The second entry.
         other: String,
     },
-    /// Links that lead to each other.
+    /// Symbolic links form a loop.
     #[error("the links above {} lead in a circle; correct their targets", path.display())]
     LinkLoop {
-        /// The path that leads there.
+        /// The path that leads into the loop.
         path: PathBuf,
     },
-    /// A file got shorter while it was read.
+    /// A file changed its size while it was read.
     #[error("{} changed while it was being read; try again when nothing writes to it", path.display())]
     Changed {
         /// The file on the host.
@@ -80,7 +80,7 @@ pub enum Error {
     },
 }
 
-/// Turns an I/O error into one that says what was done to which file.
+/// Adds the action and the path to an I/O error.
 pub(super) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Io { action, path, source }

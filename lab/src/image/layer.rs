@@ -1,5 +1,5 @@
-//! A root file system as the tar stream of an image's layer: sorted, without times, so equal input gives equal
-//! bytes.
+//! Writes a root file system as the tar stream of a layer: sorted and without timestamps, so that
+//! the same input gives the same bytes.
 
 use std::{
     fs::File,
@@ -14,7 +14,7 @@ use super::{
     rootfs::{Entry, Kind, Rootfs},
 };
 
-/// Writes the layer to `out`; `archive` is only named in errors.
+/// Writes the layer to `out`. `archive` is used in error messages only.
 pub(super) fn write(rootfs: &Rootfs, out: impl Write, archive: &Path) -> Result<(), Error> {
     let mut tar = Builder::new(out);
     for (path, entry) in rootfs.iter() {
@@ -26,7 +26,7 @@ pub(super) fn write(rootfs: &Rootfs, out: impl Write, archive: &Path) -> Result<
                 let length = file.metadata().map_err(at("read", host))?.len();
                 let mut header = header(entry, EntryType::Regular, length);
                 tar.append_data(&mut header, name, (&mut file).take(length)).map_err(at("write", archive))?;
-                // The header has promised this many bytes.
+                // The header has already declared this length.
                 if file.stream_position().map_err(at("read", host))? != length {
                     return Err(Error::Changed { path: host.clone() });
                 }

@@ -1,7 +1,8 @@
-//! The OCI archive around a layer: layout, index, manifest and configuration, as `ctr images import` and others
-//! read them.
+//! The OCI archive around a layer: layout, index, manifest and configuration, as `ctr images
+//! import` and other tools read them.
 //!
-//! The layer is not compressed: it is imported on the machine that made it, where that would only cost time.
+//! The layer is not compressed. It is imported on the machine that built it, where compression
+//! would only cost time.
 
 use std::{
     collections::BTreeMap,
@@ -27,21 +28,21 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// What a tar archive is made of; a header is one.
+/// The block size of tar. A header has one block.
 const BLOCK: [u8; 512] = [0; 512];
 
 const BUFFER: usize = 1024 * 1024;
 
-/// As every base image has it; without one, programs find none of those they call by name.
+/// The usual PATH of base images. Without it, programs cannot find others by name.
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How containers of the image start.
+/// The image's configuration for containers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
     pub(super) entrypoint: Vec<String>,
-    /// Empty for root.
+    /// Empty means root.
     pub(super) user: String,
-    /// What the image says of itself.
+    /// The image's labels.
     pub(super) labels: BTreeMap<String, String>,
 }
 
@@ -56,7 +57,7 @@ impl Settings {
     }
 }
 
-/// Writes the archive beside its final place and moves it there; returns the digest of the manifest.
+/// Writes the archive to a temporary file and renames it. Returns the digest of the manifest.
 pub(super) fn write(
     archive: &Path,
     name: &str,
@@ -79,7 +80,7 @@ pub(super) fn write(
     Ok(digest)
 }
 
-/// What other parts of the image say of a blob.
+/// The digest and size of a blob, for descriptors.
 struct Blob {
     digest: Digest,
     length: u64,
@@ -95,8 +96,8 @@ impl Blob {
     }
 }
 
-/// Writes the layer first and its header, which holds the digest and the length, when both are known: so every file
-/// is read once.
+/// Writes the layer first, and then its header, which needs the digest and the length. This way
+/// every file is read only once.
 fn write_layer(out: &mut BufWriter<&File>, rootfs: &Rootfs, archive: &Path) -> Result<Blob, Error> {
     out.write_all(&BLOCK).map_err(at("write", archive))?;
     let mut hashing = Hashing::new(&mut *out);
@@ -108,7 +109,7 @@ fn write_layer(out: &mut BufWriter<&File>, rootfs: &Rootfs, archive: &Path) -> R
         let header = header(&blob.path(), blob.length)?;
         out.seek(SeekFrom::Start(0))?;
         out.write_all(header.as_bytes())?;
-        // A tar stream is made of whole blocks, so it needs no padding as a file in another.
+        // A tar stream has whole blocks, so it needs no padding inside another one.
         out.seek(SeekFrom::Start(BLOCK.len() as u64 + blob.length))?;
         Ok(())
     };
@@ -176,7 +177,7 @@ fn header(path: &str, length: u64) -> io::Result<Header> {
     Ok(header)
 }
 
-/// This machine, in the words of the image specification.
+/// This machine's architecture, in OCI terms.
 fn architecture() -> &'static str {
     match ARCH {
         "x86_64" => "amd64",
@@ -185,7 +186,7 @@ fn architecture() -> &'static str {
     }
 }
 
-/// The part after the last colon, if it is no port of the registry.
+/// The tag of an image name. A colon before a slash belongs to the registry's port.
 fn tag(name: &str) -> &str {
     name.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/')).unwrap_or("latest")
 }

@@ -1,7 +1,8 @@
-//! The files of an image, laid out: every path once, every directory above it present, and nothing placed beneath a
-//! link.
+//! The file layout of an image: every path occurs once, all parent directories exist, and nothing
+//! is placed beneath a symbolic link.
 //!
-//! Pure: it never looks at the host. `Image` collects entries in any order, `layer` writes the result.
+//! Pure: it never reads the host. `Image` collects entries in any order; `layer` and `cpio` write
+//! the result.
 
 use std::{
     collections::BTreeMap,
@@ -10,10 +11,10 @@ use std::{
 
 use super::error::Error;
 
-/// As many links as the kernel follows.
+/// The kernel's limit.
 const MOST_LINKS: usize = 40;
 
-/// Something of root's, as everything in an image is.
+/// An entry. Everything in an image is owned by root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
@@ -22,7 +23,7 @@ pub(super) struct Entry {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The content of a file on the host, which is no link.
+    /// The content of a file on the host, which must not be a link.
     File(PathBuf),
     Content(Vec<u8>),
     Link(PathBuf),
@@ -71,7 +72,7 @@ impl Entry {
     }
 }
 
-/// Entries by absolute path, sorted, parents first.
+/// Entries by absolute path, sorted: parents come first.
 #[derive(Debug)]
 pub(super) struct Rootfs(BTreeMap<PathBuf, Entry>);
 
@@ -132,14 +133,14 @@ fn place(placed: &mut BTreeMap<PathBuf, Entry>, path: PathBuf, entry: Entry) -> 
 fn checked(path: PathBuf) -> Result<PathBuf, Error> {
     let normal = path.components().skip(1).all(|part| matches!(part, Component::Normal(_)));
     if path.is_absolute() && normal && path != Path::new("/") {
-        // Collected anew, without doubled and trailing slashes.
+        // Collecting the components drops doubled and trailing slashes.
         Ok(path.components().collect())
     } else {
         Err(Error::Destination { path })
     }
 }
 
-/// The links of an image, by where they really are.
+/// The symbolic links of an image, by their link-free paths.
 struct Links(BTreeMap<PathBuf, PathBuf>);
 
 impl Links {
@@ -157,7 +158,8 @@ impl Links {
         Ok(Self(placed.collect::<Result<_, Error>>()?))
     }
 
-    /// The same place by a path on which no directory is a link, so that unpacking never writes through one.
+    /// Resolves links in the parent directories of a path, so that unpacking never writes through a
+    /// link.
     fn beneath_none(&self, path: &Path) -> Result<PathBuf, Error> {
         let mut current = path.to_owned();
         for _ in 0..MOST_LINKS {
@@ -174,7 +176,8 @@ impl Links {
     }
 }
 
-/// `path` as seen from `directory`, with `..` taken away; right where no directory on the way is a link.
+/// `path` relative to `directory`, with `..` resolved. Correct only if no directory on the path is
+/// a link.
 pub(super) fn joined(directory: &Path, path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
     for part in directory.join(path).components() {

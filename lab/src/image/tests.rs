@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, os::unix::fs::symlink, time::SystemTime};
 
 use super::*;
 
-/// A copy of a real ELF program under another name, and links to it as Debian's alternatives make them.
+/// Copies a real ELF program to another name, and links to it as Debian's alternatives do.
 fn multi_call(directory: &Path) -> PathBuf {
     fs::copy(fs::canonicalize("/bin/sh").unwrap(), directory.join("multi")).unwrap();
     symlink("multi", directory.join("applet-nft")).unwrap();
@@ -111,6 +111,6 @@ fn a_program_is_archived_with_its_libraries() {
     let archive = directory.path().join("sh.tar");
     let image = Image::new("lab/sh:1").program("/bin/sh", "/bin/sh").unwrap().entrypoint(["/bin/sh"]);
     assert_eq!(image.write_archive(&archive).unwrap(), image.write_archive(&archive).unwrap());
-    // A whole libc is in it.
+    // It contains the whole libc.
     assert!(fs::metadata(&archive).unwrap().len() > 500_000);
 }

@@ -1,4 +1,4 @@
-//! Archives taken apart again, for tests.
+//! Reads archives back, for tests.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::digest::Digest;
 
-/// The files of an archive by name.
+/// The files of a tar archive, by name.
 pub(crate) fn unpack(archive: impl Read) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in tar::Archive::new(archive).entries().unwrap() {
@@ -19,7 +19,7 @@ pub(crate) fn unpack(archive: impl Read) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// The blob that a descriptor names, whose digest and size must be right.
+/// The blob of a descriptor. Checks its digest and size.
 pub(crate) fn blob<'a>(files: &'a BTreeMap<String, Vec<u8>>, descriptor: &Value) -> &'a [u8] {
     let digest = descriptor["digest"].as_str().unwrap();
     let bytes = &files[&format!("blobs/{}", digest.replace(':', "/"))];

@@ -1,4 +1,5 @@
-//! Asking a running lab's init from outside: one JSON line each way over a socket in the lab's directory.
+//! The control socket of a running lab's init: one JSON line each way, over a socket in the lab's
+//! directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,15 +14,15 @@ use super::supervise::{Status, Supervisor};
 
 const LONGEST_REQUEST: u64 = 4096;
 
-/// What may be asked.
+/// A request to init.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
     Status,
-    /// Start a component that was stopped.
+    /// Start a stopped component.
     Start(String),
-    /// End a component and leave it so.
+    /// Stop a component; init does not restart it.
     Stop(String),
-    /// Kill a component; init starts it again.
+    /// Kill a component; init restarts it.
     Kill(String),
 }
 
@@ -31,18 +32,18 @@ enum Answer {
     Unknown(String),
 }
 
-/// Why init did not do it.
+/// Why a request to init failed.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// It could not be asked.
+    /// The socket could not be used.
     #[error("cannot ask the lab at {}: {source}", path.display())]
     Io {
         /// The socket.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// Its answer made no sense.
+    /// The answer could not be parsed.
     #[error("the lab answered something unexpected: {0}")]
     Answer(#[from] serde_json::Error),
     /// There is no such component.
@@ -79,7 +80,7 @@ fn act(request: &Request, supervisor: &Supervisor) -> Answer {
     if known { Answer::Status(supervisor.status()) } else { Answer::Unknown(name.clone()) }
 }
 
-/// Asks, and gets how all components are afterwards.
+/// Sends a request and returns the status of all components after it.
 pub(crate) async fn ask(path: &Path, request: &Request) -> Result<Vec<Status>, ControlError> {
     let io = |source| ControlError::Io { path: path.to_owned(), source };
     let mut stream = UnixStream::connect(path).await.map_err(io)?;

@@ -1,5 +1,5 @@
-//! The way from the host's loopback into the lab: connections accepted there are carried to the API server as they
-//! are, so that TLS runs from end to end.
+//! Forwards connections from the host's loopback to the API server in the lab, byte for byte: TLS
+//! is end to end.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -15,7 +15,8 @@ pub(super) async fn serve(listener: std::net::TcpListener, api_port: u16) -> io:
     }
 }
 
-/// While the API server is down, the caller's connection just ends, as it would at the API server's own port.
+/// While the API server is down, the connection is closed, as it would be at the API server's own
+/// port.
 async fn carry(mut outside: TcpStream, api_port: u16) -> io::Result<()> {
     let mut inside = TcpStream::connect((Ipv4Addr::LOCALHOST, api_port)).await?;
     outside.set_nodelay(true)?;

@@ -1,5 +1,5 @@
-//! A place of the lab: a thread that is in the place's namespaces and does there what it is asked. What it starts
-//! inherits them.
+//! A place in the lab: a thread that has entered the place's namespaces and runs jobs there.
+//! Processes that it starts inherit the namespaces.
 
 use std::fs;
 use std::path::Path;
@@ -16,14 +16,14 @@ use crate::network::Setup;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A handle on the thread of a place.
+/// A handle to the thread of a place.
 pub(crate) struct Place {
     pub(super) name: String,
     jobs: mpsc::Sender<Job>,
 }
 
 impl Place {
-    /// The namespaces that init itself is in.
+    /// The namespaces of init itself.
     pub(crate) fn here(name: &str) -> Result<Self, InitError> {
         Self::enter(name, || Ok(()))
     }
@@ -68,7 +68,7 @@ impl Place {
         Ok(Self { name: name.to_owned(), jobs })
     }
 
-    /// Does `job` in this place and waits for it.
+    /// Runs `job` in this place and waits for its result.
     pub(super) fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
@@ -82,7 +82,8 @@ impl Place {
         result.recv().map_err(|_| gone())
     }
 
-    /// Runs a short program here. Only before the supervisor reaps: afterwards it takes every child's end.
+    /// Runs a short program here. Only valid before the supervisor starts to reap, which takes
+    /// every child's exit status.
     pub(super) fn command(&self, program: &str, arguments: &[&str], input: &str) -> Result<(), InitError> {
         let mut program = Command::new(program);
         program.args(arguments);
@@ -92,7 +93,7 @@ impl Place {
         Ok(())
     }
 
-    /// Sets up this place's network.
+    /// Applies the network setup of this place.
     pub(crate) fn lay(&self, setup: Setup) -> Result<(), InitError> {
         self.command("ip", &["-batch", "-"], &setup.ip.join("\n"))?;
         let place = self.name.clone();
@@ -116,7 +117,7 @@ fn enter_network(name: &str) -> Result<(), InitError> {
         .map_err(|source| InitError::Namespace { what: "enter a network namespace", source })
 }
 
-/// A node's own /run, /var/lib and /var/log. Its /run stays visible to init as `/run/nodes/<name>`.
+/// Mounts the node's own /run, /var/lib and /var/log. Init sees this /run as `/run/nodes/<name>`.
 fn node_mounts(name: &str, directory: &Path) -> Result<(), InitError> {
     let run = Path::new("/run/nodes").join(name);
     let (lib, log) = (directory.join("lib"), directory.join("log"));
@@ -127,7 +128,8 @@ fn node_mounts(name: &str, directory: &Path) -> Result<(), InitError> {
     bind(&lib, "/var/lib")?;
     bind(&log, "/var/log")?;
     bind(&run, "/run")?;
-    // Volumes whose mounts propagate between a pod and its node need a shared tree; it is shared with nobody else.
+    // Bidirectional mount propagation between a pod and its node needs a shared tree. It is shared
+    // with neither the host nor other nodes.
     mount_at(None, "/", None, MsFlags::MS_REC | MsFlags::MS_SHARED)
 }
 

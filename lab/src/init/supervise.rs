@@ -1,5 +1,5 @@
-//! Keeping the components running. One thread takes the end of every process, orphans of containers among them,
-//! because process 1 has to; components that were not asked to stop are started again after a second.
+//! Supervises the components. One thread reaps every child, including orphans of containers, as
+//! process 1 must. A component that exits without being stopped is restarted after a second.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -19,14 +19,14 @@ use crate::spec::LabDir;
 
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// How a component is.
+/// The status of a component.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Status {
     pub(crate) name: String,
-    /// Its process id in the lab, while it runs.
+    /// The process id inside the lab, while it runs.
     pub(crate) pid: Option<i32>,
     pub(crate) restarts: u32,
-    /// How it ended last.
+    /// The last exit code or signal, or why it could not be started.
     pub(crate) last_end: Option<String>,
 }
 
@@ -55,12 +55,13 @@ impl Supervisor {
         Self { places, lab, entries: Mutex::new(entries) }
     }
 
-    /// Starts all that need no API server; `up` asks for the others when it is ready.
+    /// Starts the components that do not need the API server. `up` starts the others once it is
+    /// ready.
     pub(super) fn start_first(&self) {
         self.entries().iter_mut().filter(|entry| entry.wanted).for_each(|entry| self.spawn(entry));
     }
 
-    /// Takes the end of every child from now on.
+    /// Starts the thread that reaps every child.
     pub(super) fn reap(self: Arc<Self>) {
         thread::spawn(move || {
             loop {
@@ -78,7 +79,7 @@ impl Supervisor {
         self.entries().iter().map(|entry| entry.status.clone()).collect()
     }
 
-    /// Starts a component that was stopped. False when there is none of that name.
+    /// Starts a stopped component. Returns false if there is no component of that name.
     pub(super) fn start(&self, name: &str) -> bool {
         self.with(name, |entry| {
             entry.wanted = true;
@@ -88,7 +89,7 @@ impl Supervisor {
         })
     }
 
-    /// Ends a component and leaves it so.
+    /// Kills a component without restarting it.
     pub(super) fn stop(&self, name: &str) -> bool {
         self.with(name, |entry| {
             entry.wanted = false;
@@ -96,7 +97,7 @@ impl Supervisor {
         })
     }
 
-    /// Kills a component, which then is started again.
+    /// Kills a component; it is restarted.
     pub(super) fn kill(&self, name: &str) -> bool {
         self.with(name, |entry| signal(entry, Signal::SIGKILL))
     }
@@ -110,7 +111,8 @@ impl Supervisor {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Called with the entries locked, so that a process that ends at once is known before its end is taken.
+    /// The caller holds the lock on the entries, so the process id is recorded before `reap` sees
+    /// the exit.
     fn spawn(&self, entry: &mut Entry) {
         match self.try_spawn(&entry.component) {
             Ok(pid) => entry.status.pid = i32::try_from(pid).ok(),
@@ -143,7 +145,7 @@ impl Supervisor {
             .stdout(log.try_clone().map_err(|error| error.to_string())?)
             .stderr(log);
         let started = place.run(move || command.spawn()).map_err(|error| error.to_string())?;
-        // The child is taken by `reap`, never by its handle.
+        // `reap` waits for the child, not the handle.
         started.map(|child| child.id()).map_err(|error| format!("{}: {error}", component.program.display()))
     }
 
@@ -176,7 +178,7 @@ impl Supervisor {
 
 fn signal(entry: &Entry, signal: Signal) {
     if let Some(pid) = entry.status.pid {
-        // It may have ended a moment ago, which is what was wanted.
+        // The process may have exited already; that is fine.
         let _ = kill(Pid::from_raw(pid), signal);
     }
 }

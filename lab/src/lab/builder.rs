@@ -1,4 +1,4 @@
-//! What a lab is to be like.
+//! The description of a lab.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use super::{Lab, LabError, up};
 use crate::provision::{KubernetesVersion, Progress};
 use crate::topology::{Families, NodeName, Topology, TopologyError};
 
-/// How the cluster's kube-proxy programs the kernel.
+/// kube-proxy's mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum ProxyMode {
     /// nftables.
     #[default]
     Nftables,
-    /// The classic KUBE-* chains.
+    /// iptables, with the KUBE-* chains.
     Iptables,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for ProxyMode {
     }
 }
 
-/// Describes a lab and brings it up.
+/// Describes a lab and starts it.
 #[derive(Debug, Clone)]
 pub struct Builder {
     pub(super) name: String,
@@ -56,21 +56,21 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Labs of different names run beside each other. Default: `default`.
+    /// The lab's name. Labs with different names run side by side. Default: `default`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The nodes. Default: `edge-1`, `work-1`, `work-2`.
+    /// The nodes' names. Default: `edge-1`, `work-1`, `work-2`.
     #[must_use]
     pub fn nodes<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.nodes = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The ingress nodes. Default: those whose name starts with `edge`.
+    /// The names of the ingress nodes. Default: the nodes whose name starts with `edge`.
     #[must_use]
     pub fn ingress_nodes<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.ingress = Some(names.into_iter().map(Into::into).collect());
@@ -84,7 +84,7 @@ impl Builder {
         self
     }
 
-    /// The Kubernetes release.
+    /// The Kubernetes release. Default: the newest pinned one.
     #[must_use]
     pub fn kubernetes(mut self, version: KubernetesVersion) -> Self {
         self.kubernetes = version;
@@ -105,21 +105,21 @@ impl Builder {
         self
     }
 
-    /// The port on the host's loopback that leads to the API server. Default: any.
+    /// The port on the host's loopback that forwards to the API server. Default: any free port.
     #[must_use]
     pub fn api_port(mut self, port: u16) -> Self {
         self.host_port = port;
         self
     }
 
-    /// Who is told what is going on. Default: nobody.
+    /// Receives progress messages. Default: messages are discarded.
     #[must_use]
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = progress;
         self
     }
 
-    /// Builds what is missing, starts the cluster and waits until it works.
+    /// Builds missing parts, starts the cluster and waits until it is ready.
     pub async fn up(self) -> Result<Lab, LabError> {
         up::up(self).await
     }
@@ -132,7 +132,7 @@ impl Builder {
     }
 }
 
-/// A lab's name is a directory and a control group.
+/// Checks a lab's name, which becomes the name of a directory and of a control group.
 pub(super) fn check_name(name: &str) -> Result<(), LabError> {
     let good = !name.is_empty()
         && name.len() <= 20

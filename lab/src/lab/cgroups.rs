@@ -1,6 +1,6 @@
-//! The control groups of a lab's pods: a parent for each node, below one for the lab. When a lab is killed, its
-//! containers' groups stay behind as empty directories. Works on cgroup v1 (one tree for each controller) and v2 (one
-//! tree).
+//! The control groups of a lab's pods: one parent per node, under one parent per lab. Killing a lab
+//! leaves its containers' groups behind as empty directories. Supports cgroup v1 (one tree per
+//! controller) and v2 (a single tree).
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use crate::node::{ALL_LABS, cgroup_parent};
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// Makes the parent of a node's pods in every tree; its kubelet expects it.
+/// Creates the parent of a node's pods in every tree. The kubelet requires it to exist.
 pub(super) fn create(lab: &str, node: &str) -> Result<(), LabError> {
     let relative = cgroup_parent(lab, node);
     for path in trees().into_iter().map(|tree| tree.join(relative.trim_start_matches('/'))) {
@@ -22,7 +22,7 @@ pub(super) fn create(lab: &str, node: &str) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Another lab that ends may take the empty parent away at any moment.
+/// Retries on `NotFound`, because another lab that stops may remove the empty parent at any time.
 fn create_all(path: &Path) -> io::Result<()> {
     let gone =
         |result: &io::Result<()>| result.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound);
@@ -30,7 +30,7 @@ fn create_all(path: &Path) -> io::Result<()> {
     tries.find(|result| !gone(result)).unwrap_or_else(|| fs::create_dir_all(path))
 }
 
-/// Removes a lab's groups, waiting shortly for processes that are still dying.
+/// Removes a lab's groups. Waits up to 3 s for processes that are still exiting.
 pub(super) fn remove(lab: &str) {
     let started = Instant::now();
     loop {
@@ -41,7 +41,7 @@ pub(super) fn remove(lab: &str) {
         thread::sleep(Duration::from_millis(20));
     }
     for parent in trees().iter().map(|tree| tree.join(ALL_LABS)) {
-        // It stays while another lab has groups in it.
+        // Fails while another lab has groups in it.
         let _ = fs::remove_dir(parent);
     }
 }
@@ -59,7 +59,8 @@ fn groups(lab: &str) -> Vec<PathBuf> {
     trees().into_iter().map(|tree| tree.join(ALL_LABS).join(lab)).filter(|path| path.is_dir()).collect()
 }
 
-/// Children first: a group can only be removed when it is empty. The files in it are not removable and need not be.
+/// Removes children first: only a group without children can be removed. The files in it need no
+/// removal.
 fn remove_tree(group: &Path) -> bool {
     let Ok(entries) = fs::read_dir(group) else { return !group.exists() };
     for child in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {

@@ -1,4 +1,4 @@
-//! The `echo` application on a lab: putting it there, asking it, and reading what it saw.
+//! The `echo` application on a lab: deploying it, sending requests to it, and parsing its answers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,14 +16,14 @@ use crate::images::{ECHO_IMAGE, echo_program};
 
 const RUNNING_DEADLINE: Duration = Duration::from_mins(1);
 
-/// How the application is asked.
+/// The protocol of a request to the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// A request of HTTP/1.1.
+    /// An HTTP/1.1 request.
     Http,
-    /// A raw connection.
+    /// A raw TCP connection.
     Tcp,
-    /// A datagram.
+    /// A UDP datagram.
     Udp,
 }
 
@@ -37,34 +37,34 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What came back.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The application answered.
     Seen(Seen),
-    /// Nothing did, and why: `timed out`, `refused`, `unreachable`, `status 503`, ….
+    /// No answer, with the reason: `timed out`, `refused`, `unreachable`, `status 503`, ….
     Silent(String),
 }
 
-/// What the application saw of its caller.
+/// The request as the application saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Seen {
-    /// The other end of its connection.
+    /// The peer's address.
     pub peer_ip: IpAddr,
     /// The pod that answered.
     #[serde(default)]
     pub pod: String,
-    /// The node of that pod.
+    /// The node that the pod runs on.
     #[serde(default)]
     pub node: String,
-    /// The headers of the request, with names in lower case.
+    /// The request headers, with lower-case names.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
 }
 
 impl Answer {
-    /// What `echo ask` found out, asking once.
+    /// Parses the output of a single `echo ask`.
     pub(crate) fn read(output: &Output) -> Self {
         let value: Value = serde_json::from_str(output.stdout.trim()).unwrap_or_default();
         if let Some(error) = value.get("error").and_then(Value::as_str) {
@@ -74,7 +74,7 @@ impl Answer {
         serde_json::from_value(value).map_or_else(|_| Self::Silent(complaint()), Self::Seen)
     }
 
-    /// The address that the application saw as its peer.
+    /// The peer's address as the application saw it.
     pub fn peer(&self) -> Option<IpAddr> {
         match self {
             Self::Seen(seen) => Some(seen.peer_ip),
@@ -82,23 +82,23 @@ impl Answer {
         }
     }
 
-    /// The first address of `X-Forwarded-For`: the client as the first proxy saw it.
+    /// The first address of `X-Forwarded-For`: the client's address as the first proxy saw it.
     pub fn forwarded_for(&self) -> Option<IpAddr> {
         let Self::Seen(seen) = self else { return None };
         seen.headers.get("x-forwarded-for")?.split(',').next()?.trim().parse().ok()
     }
 }
 
-/// The application as one pod on one node with a Service of type NodePort.
+/// The application as one pod on one node, with a Service of type NodePort.
 #[derive(Debug, Clone)]
 pub struct EchoApp<'a> {
-    /// Of the pod and of the Service.
+    /// The name of the pod and of the Service.
     pub name: &'a str,
-    /// It must exist.
+    /// The namespace, which must exist.
     pub namespace: &'a str,
-    /// Where the pod runs.
+    /// The node to run on.
     pub node: &'a str,
-    /// The node port of HTTP; TCP has the next one, UDP the one after.
+    /// The node port for HTTP. TCP uses the next port, UDP the one after that.
     pub node_port: u16,
     /// The pod's annotations.
     pub annotations: &'a [(&'a str, &'a str)],
@@ -155,7 +155,7 @@ impl EchoApp<'_> {
 }
 
 impl Lab {
-    /// Puts the application on the cluster and waits until it is ready.
+    /// Deploys the application and waits until it is ready.
     pub async fn run_echo(&self, app: &EchoApp<'_>) -> Result<(), LabError> {
         self.apply(&app.objects().to_string()).await?;
         let pods: Api<Pod> = Api::namespaced(self.client(), app.namespace);
@@ -171,7 +171,8 @@ impl Lab {
         .await
     }
 
-    /// Asks whatever listens at `target` (host and port, and for HTTP maybe a path) once from a place. Waits 2 s at most.
+    /// Sends one request from a place to `target`: host and port, and for HTTP optionally a path.
+    /// Times out after 2 s.
     pub async fn ask(&self, place: &Place, protocol: Protocol, target: &str) -> Result<Answer, LabError> {
         let program = echo_program()?.display().to_string();
         let protocol = protocol.to_string();

@@ -1,4 +1,4 @@
-//! Running programs in the network of a place: a node, a client, the router, a pod.
+//! Runs programs in the network namespace of a place: a node, a client, the router or a pod.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -12,14 +12,14 @@ use tokio::io::AsyncWriteExt;
 use super::{Lab, LabError};
 use crate::command::{self, CommandError, Output};
 
-/// Where a program runs.
+/// The place to run a program in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Beside the API server.
+    /// The control plane's network namespace.
     ControlPlane,
     /// The first client.
     Client,
-    /// The client in another range.
+    /// The second client, in another IP range.
     Client2,
     /// The router between the clients and the nodes.
     Router,
@@ -29,23 +29,23 @@ pub enum Place {
     Pod(String, String),
 }
 
-/// A place that is not there.
+/// An error about a place.
 #[derive(Debug, Error)]
 pub enum PlaceError {
-    /// Not written as a place is.
+    /// The text is not a valid place.
     #[error(
         "{0:?} is no place: use a node's name, client, client-2, router, control-plane or pod/<namespace>/<name>"
     )]
     Syntax(String),
-    /// No such node.
+    /// The lab has no such node.
     #[error("there is no node {0} in this lab")]
     Unknown(String),
-    /// No such pod, or not running.
+    /// The pod does not exist or is not running.
     #[error("pod {namespace}/{name} is not running on any node")]
     Pod {
-        /// Its namespace.
+        /// The pod's namespace.
         namespace: String,
-        /// Its name.
+        /// The pod's name.
         name: String,
     },
 }
@@ -82,10 +82,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// The network of init.
+/// Init's network namespace.
 const CONTROL_PLANE: &str = "--net=/proc/1/ns/net";
 
-/// Runs a command to its end, whatever that is, with something on its standard input. It ends when the call is dropped.
+/// Runs a command to its end with `input` on standard input, and returns its output whatever the
+/// exit code. Dropping the future kills it.
 pub(super) async fn output(command: Command, input: &str) -> Result<Output, LabError> {
     let described = command::describe(&command);
     let mut command = tokio::process::Command::from(command);
@@ -95,11 +96,12 @@ pub(super) async fn output(command: Command, input: &str) -> Result<Output, LabE
         let stdin = child.stdin.take();
         let write = async {
             if let Some(mut stdin) = stdin {
-                // A program that does not read its input to the end has its own reason, which its exit tells.
+                // Ignores write errors: if the program stops reading early, its exit code explains
+                // it.
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
         };
-        // Beside the reading, so that neither side waits for the other.
+        // Writes and reads concurrently, to avoid a deadlock on full pipes.
         let ((), output) = tokio::join!(write, child.wait_with_output());
         output
     };
@@ -107,12 +109,13 @@ pub(super) async fn output(command: Command, input: &str) -> Result<Output, LabE
 }
 
 impl Lab {
-    /// Runs a program in the network of a place, whatever its end. It ends with the lab, and when the call is dropped.
+    /// Runs a program in the network namespace of a place, and returns its output whatever the exit
+    /// code. The program is killed when the lab stops or the future is dropped.
     pub async fn exec<S: AsRef<str>>(&self, place: &Place, arguments: &[S]) -> Result<Output, LabError> {
         output(self.command_in(place, arguments).await?, "").await
     }
 
-    /// What `curl` prints, asked from a place. Waits 5 s at most.
+    /// Runs `curl` in a place and returns its output. Times out after 5 s.
     pub async fn curl(&self, place: &Place, arguments: &[&str]) -> Result<Output, LabError> {
         let all: Vec<&str> = ["curl", "-sS", "--max-time", "5"].iter().chain(arguments).copied().collect();
         self.exec(place, &all).await
@@ -136,7 +139,8 @@ impl Lab {
         Ok(self.enter(&network, arguments))
     }
 
-    /// First the lab's own processes and mounts, so that the program ends with the lab; then the network.
+    /// Enters the lab's pid and mount namespaces first, so that the program dies with the lab; then
+    /// the network namespace.
     fn enter<S: AsRef<str>>(&self, network: &str, arguments: &[S]) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--target={}", self.pid)).args(["--pid", "--mount", "--"]);
@@ -158,13 +162,13 @@ impl Lab {
         Ok(format!("--net=/proc/{process}/ns/net"))
     }
 
-    /// The process of a pod's sandbox, as the containerd of its node knows it.
+    /// The process id of a pod's sandbox, from the node's containerd.
     async fn sandbox_process(&self, node: &str, uid: &str) -> Result<Option<u32>, LabError> {
         let filter =
             format!("labels.\"io.kubernetes.pod.uid\"=={uid},labels.\"io.cri-containerd.kind\"==sandbox");
         let containers = self.ctr_lines(node, &["containers", "list", "--quiet", &filter]).await?;
         let tasks = self.ctr_lines(node, &["tasks", "list"]).await?;
-        // Columns of `tasks list`: id, process, state.
+        // `tasks list` prints the columns id, process id, state.
         Ok(tasks.iter().find_map(|line| {
             let mut columns = line.split_whitespace();
             let (id, process, state) = (columns.next()?, columns.next()?, columns.next()?);

@@ -1,4 +1,4 @@
-//! What is kept of a lab that failed: the logs of all components and pods, and what the API server last said.
+//! Keeps evidence of a failed lab: the logs of all components and pods, and a last `kubectl get`.
 
 use std::fs;
 use std::io;

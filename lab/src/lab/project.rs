@@ -1,18 +1,18 @@
-//! The project itself on a lab, installed as users do.
+//! Installs the project on a lab, as users do.
 
 use std::path::Path;
 
 use super::{Lab, LabError};
 use crate::images;
 
-/// What the project consists of.
+/// The project's programs.
 const PROGRAMS: [&str; 3] = ["operator", "webhook", "proxy-agent"];
 const NAMESPACE: &str = "sourcepreserve-system";
-/// A user without rights, and his group.
+/// An unprivileged user and group.
 const NOBODY: &str = "65532:65532";
 
 impl Lab {
-    /// Makes a program of this workspace known to every node, as the image `lab.local/<its name>:1`.
+    /// Loads a program of this workspace on every node, as the image `lab.local/<its name>:1`.
     pub async fn load_program(&self, program: &Path) -> Result<(), LabError> {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         if !program.is_file() {
@@ -21,7 +21,8 @@ impl Lab {
         self.load_image(&images::pack(&format!("lab.local/{name}:1"), program, NOBODY)?).await
     }
 
-    /// Installs an overlay with the programs that lie beside `program`, and waits until they run.
+    /// Installs an overlay with the programs in the directory of `program`, and waits until they
+    /// run.
     pub async fn install_project(&self, program: &Path, overlay: &Path) -> Result<(), LabError> {
         for name in PROGRAMS {
             self.load_program(&program.with_file_name(name)).await?;

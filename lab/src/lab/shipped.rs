@@ -1,5 +1,5 @@
-//! kube-proxy as distributions ship it, in the place of the one that the lab starts with. The manifests are in `lab/kube-proxy`, written
-//! after the public specifications; what depends on the lab is marked in them.
+//! Replaces the lab's kube-proxy with kube-proxy as distributions ship it. The manifests are in
+//! `lab/kube-proxy` and follow public specifications. `@…@` marks values that depend on the lab.
 
 use std::fmt;
 use std::fs;
@@ -22,13 +22,13 @@ const DEADLINE: Duration = Duration::from_mins(1);
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-proxy";
 const STATIC_PODS: &str = "kubernetes.io/managed-by=nodeup";
-/// By these all pods of all manifests are found.
+/// Label selectors that match the kube-proxy pods of all manifests.
 const LABELS: [&str; 2] = ["k8s-app=kube-proxy", "component=kube-proxy"];
 
-/// Who ships it, or which kind it is.
+/// The distribution, or the kind of setup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shipped {
-    /// kubeadm, as the lab has it anyway.
+    /// kubeadm, which is also the lab's default.
     Kubeadm,
     /// kubespray.
     Kubespray,
@@ -36,13 +36,13 @@ pub enum Shipped {
     Eks,
     /// Azure AKS.
     Aks,
-    /// kops: a static pod, here a pod that is bound to its node.
+    /// kops: a static pod in reality, here a pod bound to its node.
     Kops,
-    /// A kubeconfig on the node, mounted alone.
+    /// A kubeconfig on the node, mounted as a single file.
     HostFile,
-    /// A kubeconfig on the node, in a directory that is mounted.
+    /// A kubeconfig on the node, in a mounted directory.
     HostDirectory,
-    /// Files mounted one by one, from parts of volumes.
+    /// Files mounted one by one: with `subPath`, with renamed keys, and from a projected volume.
     Parts,
 }
 
@@ -77,16 +77,17 @@ impl fmt::Display for Shipped {
 }
 
 impl Lab {
-    /// Takes the cluster's kube-proxy away, puts this one in its place, and waits until it runs on every node. The rules stay meanwhile.
+    /// Deletes the cluster's kube-proxy, creates this one, and waits until it runs on every node.
+    /// The kernel rules stay in place meanwhile.
     pub async fn replace_kube_proxy(&self, shipped: Shipped) -> Result<(), LabError> {
         let gone = ["-n", NAMESPACE, "delete", "daemonset", NAME, "--ignore-not-found", "--cascade=orphan"];
         self.kubectl(gone).await?;
         for label in LABELS {
-            // One that has only just been started would take its time to end.
+            // A pod that has only just started would use its whole grace period.
             self.kubectl(["-n", NAMESPACE, "delete", "pod", "-l", label, "--grace-period=1"]).await?;
         }
         let objects = self.filled_in(shipped);
-        // Created, and not applied: nobody declares what is in it.
+        // `create` instead of `apply`: no field manager declares the fields.
         self.kubectl_with_input(["delete", "--ignore-not-found", "-f", "-"], &objects).await?;
         self.kubectl_with_input(["create", "-f", "-"], &objects).await?;
         wait_until("kube-proxy", DEADLINE, || self.missing_kube_proxies(shipped)).await
@@ -122,7 +123,7 @@ impl Lab {
         Ok((ready < wanted).then(|| format!("{ready} of {wanted} pods of {shipped} are ready")))
     }
 
-    /// Writes a file below `/var/lib` of a node.
+    /// Writes a file under `/var/lib` of a node.
     pub fn write_to_node(&self, node: &str, path: &str, content: &str, mode: u32) -> Result<(), LabError> {
         let place = self.directory().node(node).join("lib").join(path);
         let write = || {
@@ -133,7 +134,8 @@ impl Lab {
         write().map_err(|source| LabError::File { path: place.clone(), source })
     }
 
-    /// A kubeconfig with a client certificate for kube-proxy, as installers without a ServiceAccount have it.
+    /// The path of a kubeconfig for kube-proxy with a client certificate, as installers use that
+    /// have no ServiceAccount for it.
     pub fn kube_proxy_kubeconfig(&self) -> PathBuf {
         Credentials::at(self.directory().credentials()).kubeconfig_path(NAME)
     }

@@ -1,5 +1,5 @@
-//! Bringing a lab up: get the programs and images, write the lab's directory, start init, give the cluster its
-//! objects, wait until it works.
+//! Starts a lab: gets the programs and images, writes the lab's directory, starts init, creates the
+//! cluster's objects, and waits until the cluster is ready.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub(super) async fn up(builder: Builder) -> Result<Lab, LabError> {
     }
 }
 
-/// Everything that needs no running cluster.
+/// Does all the work that needs no running cluster.
 fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
     let topology = builder.topology()?;
     if !provision::is_root() {
@@ -64,7 +64,7 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
     let images = images::archives(&programs, builder.kubernetes, builder.istio, progress)?;
     let store = store::prepared(&programs, &images, progress)?;
 
-    // What a killed lab of that name left behind.
+    // Removes the remains of a killed lab of that name.
     down(&builder.name)?;
     let fail = |path: &Path| {
         let path = path.to_owned();
@@ -113,7 +113,8 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
     Ok(spec)
 }
 
-/// Names and addresses by which clients know the API server, and an identity for each node.
+/// Issues the API server's certificate, with all its names and addresses, and one identity per
+/// node.
 fn issue(lab: &LabDir, topology: &Topology, server: &str) -> Result<Credentials, LabError> {
     let families = topology.families;
     let dns = [
@@ -152,7 +153,7 @@ async fn start(builder: &Builder, lab: &LabDir, spec: Spec) -> Result<Lab, LabEr
     let pid = launch(lab)?;
     let client = wait_for_api(lab, pid).await?;
     (builder.progress)(&format!("API server answers after {:.1} s", started.elapsed().as_secs_f32()));
-    // It is owned once it works: what fails on the way is taken down by `up`, after its logs are saved.
+    // Not owned until it is ready: on failure, `up` saves the logs first and then stops the lab.
     let mut lab = Lab { directory: lab.clone(), spec, pid, client, owned: false };
 
     for component in lab.spec.components.iter().filter(|component| component.after_api) {
@@ -169,7 +170,7 @@ async fn start(builder: &Builder, lab: &LabDir, spec: Spec) -> Result<Lab, LabEr
     Ok(lab)
 }
 
-/// Starts init in a session of its own, so that it outlives the terminal.
+/// Starts init in its own session, so that it outlives the terminal.
 fn launch(lab: &LabDir) -> Result<Pid, LabError> {
     let program = images::own_program("isp-lab")?;
     let mut launch = Command::new("setsid");
@@ -216,7 +217,7 @@ pub(super) async fn client(lab: &LabDir) -> Result<Client, LabError> {
     client_from(&lab.kubeconfig()).await
 }
 
-/// A client of whatever the kubeconfig leads to.
+/// A client for the cluster that the kubeconfig points to.
 pub(crate) async fn client_from(path: &PathBuf) -> Result<Client, LabError> {
     let kubeconfig = Kubeconfig::read_from(path).map_err(Box::new)?;
     let config =
@@ -237,7 +238,8 @@ async fn give_objects(builder: &Builder, lab: &Lab) -> Result<(), LabError> {
     lab.apply(&objects.to_string()).await
 }
 
-/// All nodes ready, kube-proxy on each of them, CoreDNS available; or what is missing.
+/// `None` when all nodes are ready, kube-proxy runs on each and CoreDNS is available; else the
+/// first thing that is missing.
 async fn cluster_ready(lab: &Lab) -> Result<Option<String>, LabError> {
     let nodes = Api::<Node>::all(lab.client()).list(&ListParams::default()).await?;
     let ready = |node: &Node| {
@@ -259,7 +261,7 @@ async fn cluster_ready(lab: &Lab) -> Result<Option<String>, LabError> {
     Ok((available < 1).then(|| "CoreDNS is not available".to_owned()))
 }
 
-/// Asks again and again until nothing is missing.
+/// Polls until `missing` returns `None`, up to `limit`.
 pub(crate) async fn wait_until<F>(
     what: &'static str,
     limit: Duration,

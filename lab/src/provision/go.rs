@@ -1,4 +1,4 @@
-//! Programs built from Go modules. The module files under `lab/go/` pin every version and sum.
+//! Programs built from Go modules. The module files under `lab/go/` pin every version and checksum.
 
 use std::env;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::{Progress, ProvisionError, Purpose};
 use crate::command::{self, CommandError, describe};
 use crate::image::Digest;
 
-/// A Kubernetes release whose modules are pinned.
+/// A Kubernetes release with pinned modules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum KubernetesVersion {
     /// 1.37.0
@@ -64,7 +64,7 @@ impl FromStr for KubernetesVersion {
     }
 }
 
-/// One program of one pinned module.
+/// One program of a pinned module.
 #[derive(Debug, Clone)]
 pub(super) struct GoProgram {
     pub(super) name: &'static str,
@@ -76,7 +76,7 @@ pub(super) struct GoProgram {
 
 const ISTIO: &str = "1.31-20260827";
 
-/// The programs that a purpose needs, the long builds first, so that a failure shows early.
+/// The programs that a purpose needs. Long builds come first, so that failures show early.
 pub(super) fn wanted(purpose: Purpose, kubernetes: KubernetesVersion) -> Vec<GoProgram> {
     let kube = |name| GoProgram {
         name,
@@ -133,7 +133,7 @@ pub(super) fn wanted(purpose: Purpose, kubernetes: KubernetesVersion) -> Vec<GoP
     }
 }
 
-/// Helm, by which the chart is installed.
+/// Helm, which installs the chart.
 pub(super) fn helm() -> GoProgram {
     GoProgram {
         name: "helm",
@@ -144,7 +144,8 @@ pub(super) fn helm() -> GoProgram {
     }
 }
 
-/// Envoy's bootstrap template, which the proxy image carries: a file of the Istio module.
+/// The path of Envoy's bootstrap template, a file of the Istio module that the proxy image
+/// contains.
 pub(super) fn istio_bootstrap() -> Result<PathBuf, ProvisionError> {
     let mut list = Command::new("go");
     list.args(["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "istio.io/istio"])
@@ -158,7 +159,8 @@ fn module_directory(module: &str) -> PathBuf {
 }
 
 impl GoProgram {
-    /// The program, when it is there already: in `KUBEBUILDER_ASSETS` (for control planes), or in the cache.
+    /// The path of the program, if it exists in `KUBEBUILDER_ASSETS` (for control planes only) or
+    /// in the cache.
     pub(super) fn present(&self, cache: &Path, purpose: Purpose) -> Result<Option<PathBuf>, ProvisionError> {
         if purpose == Purpose::Api
             && let Some(assets) = env::var_os("KUBEBUILDER_ASSETS")
@@ -182,7 +184,7 @@ impl GoProgram {
         let mut build = Command::new("go");
         build
             .args(["build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false"])
-            // What the linker leaves out need not be made.
+            // Skips generating debug info that the linker would strip anyway.
             .args(["-gcflags=all=-dwarf=false", "-ldflags"])
             .arg(format!("-s -w {}", self.linker_flags))
             .arg("-o")
@@ -192,7 +194,8 @@ impl GoProgram {
             .env("CGO_ENABLED", "0")
             .env("GOWORK", "off");
         if env::var_os("GOGC").is_none() {
-            // A compiler does not live long enough for its garbage to matter, but on a small machine.
+            // Compiler processes are short-lived, so collecting their garbage wastes time; the
+            // limit protects small machines.
             build.env("GOGC", "400").env("GOMEMLIMIT", "2GiB");
         }
         let started = Instant::now();
@@ -202,7 +205,7 @@ impl GoProgram {
         Ok(path)
     }
 
-    /// The directory carries the version for people and a sum of all inputs for correctness.
+    /// The directory's name has the version for readers and a hash of all inputs for correctness.
     fn place(&self, cache: &Path) -> Result<PathBuf, ProvisionError> {
         let mut inputs = self.linker_flags.clone().into_bytes();
         for file in ["go.mod", "go.sum"] {
@@ -215,7 +218,8 @@ impl GoProgram {
     }
 }
 
-/// Runs a `go build -v`, which names each package that it compiles, and reports how far it is now and then.
+/// Runs `go build -v`, which prints each package that it compiles, and reports progress now and
+/// then.
 fn follow(mut build: Command, name: &str, progress: Progress) -> Result<(), ProvisionError> {
     let line = describe(&build);
     let start = |source| CommandError::Start { command: line.clone(), source };

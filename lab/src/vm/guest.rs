@@ -1,5 +1,6 @@
-//! The first process of a virtual machine: mounts what programs expect, loads modules, lays the network, and does
-//! what is asked over the serial port. It never ends by itself; when it has to, the kernel stops and qemu with it.
+//! The first process of a virtual machine: mounts the usual file systems, loads modules, sets up
+//! the network, and executes requests from the serial port. It does not exit in normal operation;
+//! if it does, the kernel panics and qemu ends.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,14 +23,14 @@ use crate::command::{self, CommandError};
 use crate::init::{InitError, Place};
 use crate::network;
 
-/// The only port of the only serial device.
+/// The only port of the only virtio-serial device.
 const PORT: &str = "/dev/vport0p1";
 const PORT_DEADLINE: Duration = Duration::from_secs(20);
 const LONGEST_REQUEST: u64 = 64 << 10;
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Why a machine does not come up. Its console shows it.
+/// Why the machine failed to start. The error is on its console.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum GuestError {
@@ -43,7 +44,7 @@ pub enum GuestError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// The first process. Returns only when something is wrong.
+/// Runs the first process. Returns only on error.
 pub fn run() -> Result<Infallible, GuestError> {
     for (kind, target) in
         [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]
@@ -63,7 +64,7 @@ fn fail(path: &'static str) -> impl FnOnce(io::Error) -> GuestError {
 }
 
 fn serve(path: &Path) -> io::Result<Infallible> {
-    // The kernel makes the port a moment after it has loaded its driver.
+    // The device node appears shortly after its driver is loaded.
     let started = Instant::now();
     while !path.exists() && started.elapsed() < PORT_DEADLINE {
         thread::sleep(POLL);
@@ -74,7 +75,7 @@ fn serve(path: &Path) -> io::Result<Infallible> {
     loop {
         let mut line = Vec::new();
         if reader.by_ref().take(LONGEST_REQUEST).read_until(b'\n', &mut line)? == 0 {
-            // Nobody is at the other end yet.
+            // The host has not connected yet.
             thread::sleep(POLL);
             continue;
         }
@@ -86,7 +87,7 @@ fn serve(path: &Path) -> io::Result<Infallible> {
     }
 }
 
-/// The programs that go on running. Orphans of theirs are left as they are: a machine does not live long.
+/// The long-running programs. Their orphans are not reaped, because a machine is short-lived.
 #[derive(Default)]
 struct Programs(BTreeMap<String, Child>);
 
@@ -103,7 +104,7 @@ impl Programs {
         }
     }
 
-    /// It has the console for its output.
+    /// Starts a program with its output on the console.
     fn start(&mut self, name: String, arguments: &[String]) -> Result<Answer, String> {
         if self.0.contains_key(&name) {
             return Err(format!("{name} was started already"));
@@ -124,7 +125,7 @@ impl Programs {
     }
 }
 
-/// Asks the program to end, and ends it when it takes too long.
+/// Sends SIGTERM, and SIGKILL after a timeout.
 fn end(child: &mut Child) -> io::Result<ExitStatus> {
     let pid = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
     kill(pid, Signal::SIGTERM)?;

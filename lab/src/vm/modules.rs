@@ -1,25 +1,25 @@
-//! Which of a kernel's modules a machine has: everything that filters and translates packets, and what its devices
-//! and its kube-proxy need. Most are loaded by the kernel when they are wanted.
+//! Selects the kernel modules of a machine: all of netfilter, and what its devices and kube-proxy
+//! need. The kernel loads most of them on demand.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Directories of the kernel's tree that a machine has all of: small, and what is needed of them changes with the
+/// Directories that are included completely: they are small, and the required modules depend on the
 /// programs.
 const WHOLE: [&str; 3] =
     ["kernel/net/netfilter/", "kernel/net/ipv4/netfilter/", "kernel/net/ipv6/netfilter/"];
-/// Loaded when the machine comes up: its devices, and bridges that show packets to the filters, as nodes have.
+/// Modules to load at boot: the devices, and `br_netfilter`, as nodes have it.
 const FIRST: [&str; 4] = ["virtio_pci", "virtio_net", "virtio_console", "br_netfilter"];
-/// The interface to which kube-proxy binds addresses.
+/// Provides the interface that kube-proxy binds addresses to.
 const LATER: [&str; 1] = ["dummy"];
 
-/// The command that loads what is needed first.
+/// The command that loads the modules for boot.
 pub(super) fn load_command() -> Vec<&'static str> {
     ["modprobe", "--all"].into_iter().chain(FIRST).collect()
 }
 
-/// The modules that a machine gets, as paths in the kernel's tree, from `modules.dep`: on each of its lines are a
-/// module and all that it depends on.
+/// The selected modules, as paths in the kernel's tree, from `modules.dep`. Each of its lines has a
+/// module and all its dependencies.
 pub(super) fn wanted(dependencies: &str) -> BTreeSet<&str> {
     let lines = dependencies.lines().filter_map(|line| line.split_once(':'));
     let chosen = lines.filter(|(module, _)| {
@@ -29,7 +29,7 @@ pub(super) fn wanted(dependencies: &str) -> BTreeSet<&str> {
     chosen.flat_map(|(module, needs)| [module].into_iter().chain(needs.split_whitespace())).collect()
 }
 
-/// A module's name: its file's, without `.ko` and how that is packed.
+/// A module's name: its file name without `.ko` and the compression suffix.
 fn name_of(module: &str) -> &str {
     let file = Path::new(module).file_name().and_then(|name| name.to_str()).unwrap_or(module);
     file.split_once(".ko").map_or(file, |(name, _)| name)

@@ -1,14 +1,15 @@
-//! What is said over a machine's serial port: a JSON line asks, a JSON line answers, one at a time.
+//! The protocol on a machine's serial port: one JSON line per request, one per answer, one request
+//! at a time.
 
 use serde::{Deserialize, Serialize};
 
 use crate::command::Output;
 use crate::topology::{Node, Topology};
 
-/// Where a machine finds what it is to be.
+/// The path of the machine's identity inside the machine.
 pub(super) const IDENTITY: &str = "/etc/lab-machine.json";
 
-/// Who a machine is and who is around it; its network follows from that.
+/// The machine's own addresses and the lab's topology, which determine its network.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub(super) topology: Topology,
@@ -17,17 +18,17 @@ pub(super) struct Identity {
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// Answered when the machine has come up.
+    /// Answered once the machine is up.
     Ready,
     /// Run a program to its end.
     Run(Vec<String>),
-    /// Start a program that goes on running, under a name.
+    /// Start a long-running program under a name.
     Start { name: String, arguments: Vec<String> },
-    /// End a started program.
+    /// Stop a started program.
     Stop(String),
 }
 
-/// What comes back, unless it is the reason why nothing could be done.
+/// The answer to a successful request.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Answer {
     Done,

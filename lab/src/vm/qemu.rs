@@ -1,5 +1,5 @@
-//! How qemu is started: pure. The machine is emulated in full, because not every host can do otherwise, and has nothing
-//! but a network card, a console and a serial port for what is asked.
+//! qemu's command line. Pure. The CPU is fully emulated, because not every host supports KVM. The
+//! machine has only a network card, a console and a serial port for requests.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use crate::topology::{Families, Node};
 
 const MEMORY: &str = "768M";
 
-/// The files of a machine in the lab's directory.
+/// The machine's files in the lab's directory.
 pub(super) struct Files {
-    /// What the kernel starts with.
+    /// The initramfs.
     pub(super) initramfs: PathBuf,
-    /// The serial port's end on the host, a socket.
+    /// The socket of the serial port on the host.
     pub(super) control: PathBuf,
-    /// The console, and what qemu itself has to say.
+    /// The console log, with qemu's own messages.
     pub(super) console: PathBuf,
 }
 
-/// The whole command.
+/// The whole command line.
 pub(super) fn arguments(families: Families, node: &Node, kernel: &Kernel, files: &Files) -> Vec<String> {
     let (cable, last) = (node.cable(), node.address().octets()[3]);
     let (console, control) = (escaped(&files.console), escaped(&files.control));
@@ -47,22 +47,23 @@ pub(super) fn arguments(families: Families, node: &Node, kernel: &Kernel, files:
 
 fn kernel_command_line(families: Families) -> String {
     let mut words = vec!["console=ttyS0", "quiet"];
-    // When the kernel is in trouble or its first process ends, there is nothing to wait for.
+    // Reboot at once on a kernel panic, or when the first process ends; qemu then exits.
     words.push("panic=-1");
-    // With the same addresses in every process the emulator uses again what it has translated, and the many short
-    // programs that kube-proxy runs take a fifth of the time.
+    // Without address space randomization, the emulator reuses translated code between processes.
+    // The many short programs that kube-proxy runs then take a fifth of the time.
     words.push("norandmaps");
     // kube-proxy writes rules for every family that the kernel has, which takes seconds.
     if !families.has_ipv6() {
         words.push("ipv6.disable=1");
     }
-    // What the kernel does not know goes to the first process: its environment, and after the dashes its arguments.
+    // The kernel passes parameters it does not know to the first process: as its environment, and
+    // after `--` as its arguments.
     let (path, init) = ("PATH=/usr/local/bin:/usr/sbin:/sbin".to_owned(), format!("rdinit={MACHINE_INIT}"));
     words.extend([path.as_str(), init.as_str(), "--", "guest"]);
     words.join(" ")
 }
 
-/// A path as a part of an option.
+/// Escapes a path for use inside a qemu option.
 fn escaped(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }

@@ -1,9 +1,9 @@
-//! Where the chart's values go: which text of which files is replaced by what.
+//! The places of the chart's values: which text in which files is replaced by what.
 
-/// What is installed besides where cert-manager makes the webhook's certificate.
+/// Installed in addition if cert-manager issues the webhook's certificate.
 pub(super) const CERTIFICATES: &str = "manifests/overlays/cert-manager/certificates.yaml";
 
-/// Text that is replaced wherever it is, in the files of some directory, or in all.
+/// A text to replace, in the files of one directory or in all.
 pub(super) struct Place {
     pub(super) within: &'static str,
     pub(super) find: &'static str,
@@ -16,22 +16,22 @@ const fn place(within: &'static str, find: &'static str, put: &'static str) -> P
 
 const EVERYWHERE: &str = "";
 const DEFINITIONS: &str = "crds/";
-/// `.Values.program` stands for the values of the directory's program.
+/// `.Values.program` is replaced by the values of the directory's program.
 pub(super) const PROGRAMS: [(&str, &str); 2] =
     [("manifests/base/", ".Values.operator"), ("manifests/webhook/", ".Values.webhook")];
 
 pub(super) const PLACES: &[Place] = &[
     place(EVERYWHERE, "namespace: sourcepreserve-system\n", "namespace: {{ .Release.Namespace | quote }}\n"),
     place(EVERYWHERE, "namespace: kube-system\n", "namespace: {{ .Values.kubeProxy.namespace | quote }}\n"),
-    // In a name of the webhook's.
+    // In the webhook's DNS name.
     place(EVERYWHERE, ".sourcepreserve-system.svc", ".{{ .Release.Namespace }}.svc"),
-    // In the name of an account.
+    // In a ServiceAccount's user name.
     place(
         EVERYWHERE,
         "system:serviceaccount:sourcepreserve-system:",
         "system:serviceaccount:{{ .Release.Namespace }}:",
     ),
-    // In the words of a definition.
+    // In the descriptions of a CRD.
     place(EVERYWHERE, "kube-system", "{{ .Values.kubeProxy.namespace }}"),
     place(
         EVERYWHERE,
@@ -77,7 +77,7 @@ pub(super) const PLACES: &[Place] = &[
         "\n      securityContext:\n        runAsNonRoot",
         "\n      {{- include \"sourcepreserve.scheduling\" .Values.program | nindent 6 }}\n      securityContext:\n        runAsNonRoot",
     ),
-    // The authority of those who may call.
+    // The CA bundle that client certificates of callers are verified with.
     place(
         "manifests/webhook/",
         "      containers:\n",
@@ -131,7 +131,7 @@ pub(super) const PLACES: &[Place] = &[
     ),
 ];
 
-/// What the webhook may do where it makes its certificates itself, and where cert-manager does.
+/// The webhook's rule for Secrets when it issues its own certificates, and when cert-manager does.
 pub(super) const OWN_SECRET: &str = r#"- apiGroups: [""]
   resources: [secrets]
   resourceNames: [sourcepreserve-webhook-ca]
@@ -145,10 +145,10 @@ pub(super) const GIVEN_SECRET: &str = r#"- apiGroups: [""]
 pub(super) const BY_CERT_MANAGER: &str = r#"eq .Values.webhook.certificates "cert-manager""#;
 pub(super) const BY_THE_WEBHOOK: &str = r#"ne .Values.webhook.certificates "cert-manager""#;
 
-/// A block that a value replaces as a whole: the line that it begins with.
+/// The first line of a block that a value replaces as a whole.
 pub(super) const RESOURCES: &str = "        resources:";
 
-/// What a file is within, when it is not always there.
+/// Conditions on files that are not always installed.
 pub(super) const CONDITIONS: [(&str, &str); 5] = [
     ("crds/", ".Values.crds.install"),
     ("disruption.yaml", "gt (int .Values.program.replicas) 1"),

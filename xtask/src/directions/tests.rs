@@ -2,7 +2,7 @@ use super::{Violation, violations};
 use crate::workspace::DependencyKind::{self, Build, Dev, Normal};
 use crate::workspace::{Dependency, Package};
 
-/// Every crate of the table without dependencies, but `krate` with that one.
+/// All crates of the table without dependencies, except `krate`, which has this one.
 fn workspace_where(krate: &str, kind: DependencyKind, on: &str) -> Vec<Package> {
     let names = super::RULES.iter().map(|rule| rule.of);
     let mut packages: Vec<_> = names.map(|name| package(name, vec![])).collect();

@@ -1,7 +1,7 @@
-//! Commands in the docs: each block says by what it is checked, and what it names exists.
+//! Checks the commands in the docs: each block names its check, and the files it mentions exist.
 //!
-//! After the language of a block of commands stands `test=<function>`, a test that takes it from the page and runs it, or `needs=<what>`
-//! from a short list, for what no test here can run.
+//! After its language, a block has `test=<function>`, a test that reads it from the page and runs
+//! it, or `needs=<what>` from a short list, for commands that no test can run.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use super::markdown::{Block, Page};
 #[cfg(test)]
 mod tests;
 
-/// What a block may need, and why no test runs it then.
+/// The values of `needs=`, and why no test can run such a block.
 const NEEDS: &[(&str, &str)] = &[
     ("cloud", "a provider's account"),
     ("release", "images or programs that have been published"),
     ("machine", "root and a machine for itself: it is what runs the tests, or builds for half an hour"),
 ];
 
-/// Directories of the repository that commands name.
+/// Directories of the repository that commands mention.
 const DIRECTORIES: &[&str] = &["manifests/", "crds/", "docs/"];
 
-/// A command of a page, in words.
+/// A command on a page, split into words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) line: usize,
@@ -32,10 +32,10 @@ fn is_commands(block: &Block) -> bool {
     ["sh", "console"].contains(&block.language.as_str())
 }
 
-/// The sources that have a test of a name.
+/// The sources that contain a test, by its name.
 pub(super) type Tests<'a> = BTreeMap<String, Vec<&'a str>>;
 
-/// Blocks that do not say how they are checked, or by what is not there.
+/// Finds blocks that name no check, or one that does not exist.
 pub(super) fn check_blocks(page: &Page, tests: &Tests<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for block in &page.blocks {
@@ -68,7 +68,8 @@ fn find_fault(page: &str, note: &str, tests: &Tests<'_>) -> Option<String> {
     }
 }
 
-/// Whether a source has what `isp_lab::docs::commands` is called with. That hands out all blocks of a page that name a test, or none.
+/// Whether a source contains the arguments of an `isp_lab::docs::commands` call for this page and
+/// test. That function returns all blocks of a page that name the test, or fails.
 fn takes(source: &str, page: &str, test: &str) -> bool {
     [page, test].iter().all(|text| source.contains(&format!("\"{text}\"")))
 }
@@ -81,7 +82,7 @@ pub(super) fn commands(page: &Page) -> Vec<Command> {
         for (index, line) in block.lines.iter().enumerate() {
             let text = match (block.language.as_str(), line.strip_prefix("$ ")) {
                 ("console", Some(text)) => text,
-                // What is printed.
+                // Output, not a command.
                 ("console", None) if command.is_none() => continue,
                 _ => line,
             };
@@ -95,13 +96,13 @@ pub(super) fn commands(page: &Page) -> Vec<Command> {
         }
     }
     for span in &page.spans {
-        // Brackets are for what may be left out.
+        // Brackets mark optional parts.
         all.extend(split(span.line, &span.text.replace(['[', ']'], "")));
     }
     all
 }
 
-/// A line in commands, and these in words: what stands in quotes is one word, and what follows a `#` is none.
+/// Splits a line into commands and words. A quoted text is one word; `#` starts a comment.
 fn split(line: usize, text: &str) -> Vec<Command> {
     let mut commands = vec![Command { line, words: Vec::new() }];
     let mut word = String::new();
@@ -127,7 +128,7 @@ fn split(line: usize, text: &str) -> Vec<Command> {
     commands
 }
 
-/// Files of the repository that a command names and that are not there.
+/// The repository files that a command mentions and that do not exist.
 pub(super) fn missing_files(command: &Command, exists: &impl Fn(&str) -> bool) -> Vec<String> {
     let paths = command.words.iter().filter(|word| {
         DIRECTORIES.iter().any(|directory| word.starts_with(directory))

@@ -1,7 +1,8 @@
-//! Figures that somebody measured: the text says where from, and `docs/measured/` has the same figure with its command and machine.
+//! Checks measured figures: a marker in the text names the source, and `docs/measured/` has the
+//! same figure with its command and machine.
 //!
-//! `0.2 ms <!-- measured: webhook.p50 -->` is `p50` of `docs/measured/webhook.yaml`. A figure that is measured anew is changed there, and
-//! lint names every place that still has the old one.
+//! `0.2 ms <!-- measured: webhook.p50 -->` is `p50` in `docs/measured/webhook.yaml`. After a new
+//! measurement, change it there, and lint names every place with the old figure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +14,25 @@ use super::markdown::{Marked, Page};
 #[cfg(test)]
 mod tests;
 
-/// A file of `docs/measured/`.
+/// A file in `docs/measured/`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Measured {
-    /// What prints the figures.
+    /// The command that prints the figures.
     command: String,
-    /// What it ran on.
+    /// The machine it ran on.
     machine: String,
-    /// When, as 2026-01-31.
+    /// The date, as 2026-01-31.
     date: String,
-    /// Each with its unit, as it stands in the text.
+    /// The figures with their units, exactly as in the text.
     figures: BTreeMap<String, String>,
 }
 
-/// Where the figures are.
+/// The directory of the figures.
 pub(super) const DIRECTORY: &str = "docs/measured";
 
-/// Figures that have no source or differ from it, and sources that nothing uses. `measured` is by name of file.
+/// Finds figures that have no source or differ from it, and sources that nothing uses. `measured`
+/// is keyed by file name.
 pub(super) fn check<'a>(
     pages: impl Iterator<Item = &'a Page>,
     measured: &BTreeMap<String, Measured>,

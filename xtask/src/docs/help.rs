@@ -1,17 +1,18 @@
-//! What a program says about its own command line, and whether a command fits that.
+//! Checks commands against the programs' own `--help`.
 //!
-//! The definitions are in crates that this one does not depend on, so the programs are asked: clap's `--help` is the same everywhere.
+//! The definitions are in crates that this one does not depend on, so it parses the output of
+//! `--help`, which clap formats uniformly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 #[cfg(test)]
 mod tests;
 
-/// What is printed by `--help`.
+/// The parsed output of `--help`.
 #[derive(Debug, Default)]
 pub(super) struct Help {
     commands: BTreeSet<String>,
-    /// Long and short ones, with their dashes, and whether a value follows as a word of its own.
+    /// Long and short flags, with their dashes, and whether a value follows as a separate word.
     flags: BTreeMap<String, bool>,
 }
 
@@ -36,14 +37,14 @@ impl Help {
     }
 }
 
-/// A program by the words that call it, and its name as a file.
+/// A program: the words that call it, and its file name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Program {
     words: &'static [&'static str],
     pub(super) file: &'static str,
 }
 
-/// The longer ones first: `cargo xtask lab` hands its arguments on.
+/// Longer ones first: `cargo xtask lab` passes its arguments on.
 const PROGRAMS: &[Program] = &[
     Program { words: &["cargo", "xtask", "lab"], file: "isp-lab" },
     Program { words: &["cargo", "xtask"], file: "xtask" },
@@ -54,9 +55,9 @@ const PROGRAMS: &[Program] = &[
     Program { words: &["proxy-agent"], file: "proxy-agent" },
 ];
 
-/// Asks programs, and remembers what they said.
+/// Runs `--help` and caches the results.
 pub(super) struct Asker<F> {
-    /// The `--help` of a program with these subcommands.
+    /// Returns the `--help` output of a program with these subcommands.
     ask: F,
     known: BTreeMap<(&'static str, Vec<String>), Help>,
 }
@@ -69,7 +70,8 @@ where
         Self { ask, known: BTreeMap::new() }
     }
 
-    /// What of a command of ours there is not; `None` for one that is fine, and for those of others.
+    /// What is wrong with a command of the project's programs; `None` if it is valid or calls
+    /// another program.
     pub(super) fn find_fault(&mut self, command: &[String]) -> Result<Option<String>, E> {
         let called = |program: &&Program| {
             command.len() >= program.words.len() && command.iter().zip(program.words).all(|(a, b)| a == b)
@@ -114,7 +116,7 @@ fn call(program: Program, path: &[String]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Where a reader is to put something: `…`, `NAME`.
+/// Whether a word is a placeholder for the reader to fill in: `…`, `NAME`.
 fn is_placeholder(word: &str) -> bool {
     word.contains('…') || (word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase()))
 }

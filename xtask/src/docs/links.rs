@@ -1,6 +1,7 @@
-//! Links: those within the repository lead to a file or heading that is there, the others are https addresses.
+//! Checks links: relative links point to existing files and headings, other links are https
+//! addresses.
 //!
-//! Nothing is fetched. Whether a page on another host still exists is for a reader to find out.
+//! Nothing is fetched, so dead links to other hosts are not found.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::markdown::Page;
 #[cfg(test)]
 mod tests;
 
-/// Links that lead nowhere. `exists` says whether a path of the repository is there.
+/// Finds broken links. `exists` tells whether a path exists in the repository.
 pub(super) fn check(pages: &BTreeMap<String, Page>, exists: &impl Fn(&str) -> bool) -> Vec<Problem> {
     let mut problems = Vec::new();
     for page in pages.values() {
@@ -23,7 +24,8 @@ pub(super) fn check(pages: &BTreeMap<String, Page>, exists: &impl Fn(&str) -> bo
     problems
 }
 
-/// Why a path with a heading, from the root of the repository, leads nowhere.
+/// Checks a path relative to the root of the repository, and a heading. The error says what is
+/// wrong.
 pub(super) fn resolve(
     pages: &BTreeMap<String, Page>,
     path: &str,
@@ -59,7 +61,7 @@ fn follow(
     resolve(pages, &path, anchor, exists)
 }
 
-/// A path as seen from a page, as a path of the repository.
+/// Resolves a path relative to a page into a path of the repository.
 fn beside(page: &str, path: &str) -> Result<String, String> {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();

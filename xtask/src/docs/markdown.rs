@@ -1,25 +1,26 @@
-//! A page of Markdown, as far as its checks look at it: headings, links, blocks of code, code within a line, marked figures.
+//! A Markdown page, as far as the checks need it: headings, links, code blocks, inline code, marked
+//! figures.
 //!
-//! It knows the little of Markdown that this project writes, not all that there is. It reads text and nothing else.
+//! Supports only the subset of Markdown that this project uses. Pure.
 
 #[cfg(test)]
 mod tests;
 
-/// A page.
+/// A parsed page.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     /// The path in the repository, with slashes.
     pub(super) path: String,
-    /// The anchors of its headings, as GitHub makes them.
+    /// The anchors of its headings, as GitHub generates them.
     pub(super) anchors: Vec<String>,
     pub(super) links: Vec<Piece>,
     pub(super) blocks: Vec<Block>,
-    /// What stands between backticks.
+    /// Inline code, between backticks.
     pub(super) spans: Vec<Piece>,
     pub(super) figures: Vec<Marked>,
 }
 
-/// A piece of text and its line, counted from one.
+/// A piece of text and its line number, counted from one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) line: usize,
@@ -29,10 +30,10 @@ pub(super) struct Piece {
 /// A fenced block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// The line of the fence.
+    /// The line of the opening fence.
     pub(super) line: usize,
     pub(super) language: String,
-    /// What stands after the language.
+    /// The words after the language.
     pub(super) notes: Vec<String>,
     pub(super) lines: Vec<String>,
 }
@@ -43,7 +44,7 @@ pub(super) struct Marked {
     pub(super) line: usize,
     /// The name after `measured:`.
     pub(super) name: String,
-    /// The text of the line up to the marker.
+    /// The text of the line before the marker.
     pub(super) before: String,
 }
 
@@ -51,11 +52,11 @@ const FENCE: &str = "```";
 const MARKER: &str = "<!-- measured:";
 
 impl Page {
-    /// Reads a page.
+    /// Parses a page.
     pub(super) fn read(path: &str, text: &str) -> Self {
         let mut page = Self { path: path.to_owned(), ..Self::default() };
         let mut open: Option<Block> = None;
-        // Code within a line may go on in the next one, but not beyond its paragraph.
+        // Inline code may continue on the next line, but not beyond its paragraph.
         let mut span: Option<Piece> = None;
         for (number, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line)) {
             if let Some(info) = line.trim_start().strip_prefix(FENCE) {
@@ -88,7 +89,7 @@ impl Page {
         }
     }
 
-    /// Takes the code out of a line; what is left is prose.
+    /// Moves the inline code of a line to `spans` and returns the remaining prose.
     fn take_spans(&mut self, number: usize, line: &str, span: &mut Option<Piece>) -> String {
         let mut prose = String::new();
         if let Some(open) = span {
@@ -120,11 +121,12 @@ fn heading(line: &str) -> Option<&str> {
     (1..=6).contains(&level).then(|| text.strip_prefix(' ')).flatten()
 }
 
-/// As GitHub does it: letters, digits, dashes and underscores stay, blanks become dashes, and what was there before is counted.
+/// Generates an anchor as GitHub does: letters, digits, dashes and underscores stay, spaces become
+/// dashes, and duplicates get a number.
 fn anchor(heading: &str, before: &[String]) -> String {
     let mut text = String::new();
     let mut rest = heading;
-    // Of a link its text counts.
+    // Of a link, only its text counts.
     while let Some((head, tail)) = rest.split_once("](") {
         text.push_str(head);
         rest = tail.split_once(')').map_or("", |(_, after)| after);
@@ -137,7 +139,7 @@ fn anchor(heading: &str, before: &[String]) -> String {
     std::iter::once(name.clone()).chain(numbered).find(|name| !before.contains(name)).unwrap_or(name)
 }
 
-/// What the links and pictures of a line lead to.
+/// The targets of the links and images on a line.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let after = |opening: &'static str, closing: char| {
         line.match_indices(opening)

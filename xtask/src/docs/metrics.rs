@@ -1,19 +1,21 @@
-//! Metrics: what the docs, the alerts and the dashboard name is counted by a program, and what is counted is documented.
+//! Checks metrics: programs export every metric that docs, alerts and dashboard mention, and every
+//! exported metric is documented.
 //!
-//! Names are read off the sources where they are registered. Programs could be asked for them, but only while they run in a cluster.
+//! Names are parsed from the sources that register them. The programs themselves could list them
+//! only while they run in a cluster.
 
 use std::collections::BTreeSet;
 
 #[cfg(test)]
 mod tests;
 
-/// What all of them begin with.
+/// The prefix of all the project's metrics.
 const PREFIX: &str = "isp_";
 
-/// A metric as a source registers it.
+/// A metric that a source registers.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Metric {
-    /// The name as it is scraped; of a histogram without `_bucket`, `_sum` and `_count`.
+    /// The exported name; for a histogram without `_bucket`, `_sum` and `_count`.
     pub(super) name: String,
     is_histogram: bool,
 }
@@ -40,20 +42,20 @@ fn metric(source: &str, prefix: &str, call: &str) -> Option<Metric> {
     let name = literal(call, "(")?;
     let unit = if call.contains("Unit::Seconds") { "_seconds" } else { "" };
     let field = call.rsplit("self.").next()?.split('.').next()?;
-    // The field's own type says what it is.
+    // The declared type of the field determines the metric's type.
     let declared = source.split_once(&format!("\n    {field}: "))?.1.lines().next()?;
     let total = if declared.contains("Counter") { "_total" } else { "" };
     let is_histogram = declared.contains("Histogram");
     Some(Metric { name: format!("{prefix}_{name}{unit}{total}"), is_histogram })
 }
 
-/// The first string after a call's opening.
+/// The first string literal after `opening`.
 fn literal<'a>(text: &'a str, opening: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(opening)?;
     rest.trim_start().strip_prefix('"')?.split('"').next()
 }
 
-/// The words of a text that look like one of our metrics; `crates` are names that look so and are none.
+/// The words of a text that look like the project's metrics. `crates` are look-alikes to skip.
 pub(super) fn named(text: &str, crates: &BTreeSet<String>) -> BTreeSet<String> {
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
     let ours = words.filter(|word| word.len() > PREFIX.len() && word.starts_with(PREFIX));
@@ -67,7 +69,7 @@ pub(super) fn unknown<'a>(named: &'a BTreeSet<String>, metrics: &[Metric]) -> Ve
     named.iter().filter(|name| !known(name)).map(String::as_str).collect()
 }
 
-/// Metrics that are named nowhere.
+/// Metrics that no text mentions.
 pub(super) fn undocumented<'a>(named: &BTreeSet<String>, metrics: &'a [Metric]) -> Vec<&'a str> {
     let is_there = |metric: &&Metric| named.iter().any(|name| metric.is_called(name));
     metrics.iter().filter(|metric| !is_there(metric)).map(|metric| metric.name.as_str()).collect()

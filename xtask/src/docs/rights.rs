@@ -1,8 +1,10 @@
-//! Rights: the tables in the docs of what each account may do are what the manifests grant, right by right.
+//! Checks permissions: the docs' tables of what each account may do match the manifests, one by
+//! one.
 //!
-//! A table belongs to the account in the marker before it, as in `<!-- rights: namespace/account -->`. Its first three columns say where
-//! (a namespace, or `cluster`), which verbs, and which resources, as `resource.group`; names follow after the word `named`. A role that is
-//! not the project's own has `bound to` among the verbs. The other columns are for people.
+//! The marker before a table names its account, as in `<!-- rights: namespace/account -->`. The
+//! first three columns are the scope (a namespace, or `cluster`), the verbs, and the resources as
+//! `resource.group`; resource names follow after the word `named`. A role that is not the project's
+//! own has the verb `bound to`. The other columns are free text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,14 +18,14 @@ const MARKER: &str = "<!-- rights:";
 const CLUSTER: &str = "cluster";
 const BOUND: &str = "bound to";
 
-/// One thing that an account may do.
+/// One permission of an account.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Grant {
     /// Namespace and name.
     account: String,
     /// A namespace, or [`CLUSTER`].
     place: String,
-    /// Or [`BOUND`], when the resource is a role.
+    /// A verb, or [`BOUND`] if the resource is a role.
     verb: String,
     resource: String,
     name: Option<String>,
@@ -37,7 +39,7 @@ impl fmt::Display for Grant {
     }
 }
 
-/// What a page says, with the line of each.
+/// The permissions that a page documents, by line.
 pub(super) fn documented(text: &str) -> Vec<(usize, Result<Vec<Grant>, String>)> {
     let mut rows = Vec::new();
     let mut account: Option<&str> = None;
@@ -48,7 +50,7 @@ pub(super) fn documented(text: &str) -> Vec<(usize, Result<Vec<Grant>, String>)>
             rows_seen = 0;
         } else if let (Some(of), true) = (account, line.starts_with('|')) {
             rows_seen += 1;
-            // The heading, and the line below it.
+            // Skips the heading and the separator line.
             if rows_seen > 2 {
                 rows.push((index + 1, row(of, line)));
             }
@@ -74,7 +76,7 @@ fn row(account: &str, line: &str) -> Result<Vec<Grant>, String> {
     Ok(expand(account, &place, verbs, &resources, &spans(names)))
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn spans(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
@@ -103,7 +105,7 @@ fn expand<'a>(
     grants
 }
 
-/// What manifests grant to the accounts that they bind.
+/// The permissions that the manifests grant to the accounts they bind.
 pub(super) fn granted(documents: &[Value]) -> BTreeSet<Grant> {
     let of_kind = |kinds: [&'static str; 2]| {
         documents.iter().filter(move |document| kinds.contains(&word(&document["kind"])))
@@ -118,10 +120,10 @@ pub(super) fn granted(documents: &[Value]) -> BTreeSet<Grant> {
     of_kind(["RoleBinding", "ClusterRoleBinding"]).flat_map(|binding| bound(binding, &roles)).collect()
 }
 
-/// The rules of roles by kind, namespace and name.
+/// The roles' rules, by kind, namespace and name.
 type Roles<'a> = BTreeMap<[&'a str; 3], &'a Value>;
 
-/// What one binding grants.
+/// The permissions that one binding grants.
 fn bound(binding: &Value, roles: &Roles<'_>) -> Vec<Grant> {
     let namespace = word(&binding["metadata"]["namespace"]);
     let place = if namespace.is_empty() { CLUSTER } else { namespace };
@@ -161,7 +163,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_sequence().into_iter().flatten()
 }
 
-/// What differs: the line and what is wrong there. What is documented nowhere is at the first line.
+/// The differences, as line and message. Undocumented permissions are reported at the first line.
 pub(super) fn compare(text: &str, granted: &BTreeSet<Grant>) -> Vec<(usize, String)> {
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();

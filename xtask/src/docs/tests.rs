@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{DocsError, Files, test_names};
 
-/// A repository of a test's own, which goes with it.
+/// A temporary repository, removed after the test.
 struct Repository(PathBuf);
 
 impl Repository {

@@ -1,11 +1,11 @@
-//! The schema of a field, and the rows that it makes in a table.
+//! The schema of a field, and its rows in the table.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_yaml::Value;
 
-/// Of `OpenAPI` what our definitions use.
+/// The subset of `OpenAPI` that the CRDs use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Schema {
@@ -31,14 +31,15 @@ pub(super) struct Schema {
     rules: Vec<Rule>,
 }
 
-/// A rule in CEL. Those whose message is put together by an expression say what the description says, with the value.
+/// A CEL rule. Rules with a `messageExpression` instead of a message are skipped: the description
+/// says the same.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Rule {
     message: String,
 }
 
-/// A row of a table.
+/// A row of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) path: String,
@@ -48,14 +49,14 @@ pub(super) struct Row {
 }
 
 impl Schema {
-    /// The fields below this one, depth first. Those that must be there come before the others.
+    /// The fields below this one, depth first, required fields before others.
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         self.add_rows("", &mut rows);
         rows
     }
 
-    /// A selector of labels, if there is one below.
+    /// The first label selector below this field, if any.
     pub(super) fn find_selector(&self) -> Option<&Self> {
         let below = self.properties.values().chain(self.items.as_deref());
         below
@@ -84,7 +85,7 @@ impl Schema {
         }
     }
 
-    /// Its type in words.
+    /// The type, in words.
     fn kind(&self) -> String {
         if self.is_selector() {
             return "[selector](#label-selectors)".to_owned();
@@ -105,7 +106,7 @@ impl Schema {
         }
     }
 
-    /// Its description, and in short sentences what limits it.
+    /// The description, followed by the limits in short sentences.
     fn meaning(&self) -> String {
         let mut text = self.description.trim().to_owned();
         let mut say = |sentence: String| {
@@ -120,7 +121,7 @@ impl Schema {
         }
         match (self.minimum, self.maximum) {
             (Some(least), Some(most)) => say(format!("From {least} to {most}.")),
-            // A count is never less than nothing.
+            // A minimum of 0 is omitted.
             (Some(least), None) if least > 0.0 => say(format!("At least {least}.")),
             (None, Some(most)) => say(format!("At most {most}.")),
             _ => {}
@@ -144,7 +145,7 @@ impl Schema {
         self.properties.keys().eq(["matchExpressions", "matchLabels"])
     }
 
-    /// A condition as Kubernetes has them everywhere.
+    /// Whether it is a standard Kubernetes condition.
     fn is_condition(&self) -> bool {
         self.properties.contains_key("lastTransitionTime") && self.properties.contains_key("reason")
     }

@@ -1,7 +1,7 @@
-//! The layers of tests, by what they need, and which test belongs to which.
+//! The test layers, by their requirements, and which test belongs to which layer.
 //!
-//! An integration test's file name says its layer, `tests/<layer>_<what>.rs`; everything else is of the unit layer.
-//! Cargo says which tests there are, so that a new file is picked up by itself.
+//! The file name of an integration test has its layer: `tests/<layer>_<what>.rs`. All other tests
+//! belong to the unit layer. Cargo lists the tests, so new files are picked up automatically.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,12 +10,12 @@ use clap::ValueEnum;
 
 use crate::workspace::Package;
 
-/// From what needs nothing to what needs the most.
+/// In order of increasing requirements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Layer {
     /// Pure code and golden files; needs nothing
     Unit,
-    /// Against a real API server on loopback
+    /// Tests with a real API server on loopback
     Api,
     /// Rules in the real kernel, in network namespaces; needs root or user namespaces
     Kernel,
@@ -23,11 +23,11 @@ pub(crate) enum Layer {
     Lab,
 }
 
-/// Tests that look at everything on the machine, so that nothing else may come and go meanwhile.
+/// Tests that inspect the whole machine, so nothing else may start or stop meanwhile.
 const ALONE: [&str; 1] = ["lab_lifecycle"];
 
-/// Those that take minutes begin first, so that none of them runs alone at the end. The two that keep clients asking all the time are
-/// apart: together they would leave the clusters no time.
+/// Tests that take minutes start first, so that none runs alone at the end. The two with continuous
+/// traffic are kept apart: together they would starve the clusters of CPU.
 const LONGEST: [&str; 10] = [
     "lab_hostile",
     "lab_mesh",
@@ -53,15 +53,15 @@ impl Layer {
         }
     }
 
-    /// The layer that an integration test belongs to, by its name.
+    /// The layer of an integration test, by its name.
     fn of(test: &str) -> Self {
         let first_word = test.split('_').next().unwrap_or(test);
         Self::ALL.into_iter().find(|layer| layer.name() == first_word).unwrap_or(Self::Unit)
     }
 
-    /// The runs of cargo, each as its arguments, that together run the layer's tests, stage by stage; none when it has no tests. The
-    /// runs of a stage may go side by side. All crates of the workspace are named so that cargo picks the same features, and builds
-    /// each dependency once.
+    /// The arguments of the cargo runs for the layer's tests, by stage; empty if the layer has no
+    /// tests. The runs of one stage may be concurrent. Selects the whole workspace, so that cargo
+    /// resolves the same features and builds each dependency once.
     pub(crate) fn stages(self, packages: &[Package]) -> Vec<Vec<Vec<String>>> {
         let targets = packages.iter().flat_map(|package| &package.targets);
         let names: BTreeSet<_> = targets
@@ -80,7 +80,7 @@ impl Layer {
             Self::Kernel => vec![vec![programs]],
             Self::Api | Self::Lab => {
                 programs.push("--no-run".to_owned());
-                // A lab is a whole cluster: each program has one at a time.
+                // A lab is a whole cluster, so each test program runs only one at once.
                 let threads = if self == Self::Lab { " -- --test-threads=1" } else { "" };
                 let run = |name: &&str| words(&format!("test --workspace --test {name}{threads}"));
                 let (alone, mut others): (Vec<_>, Vec<_>) =
@@ -95,7 +95,7 @@ impl Layer {
         }
     }
 
-    /// What to say when the layer turns out to be empty.
+    /// The message for a layer without tests.
     pub(crate) fn has_no_tests(self) -> String {
         match self {
             Self::Unit => "no test ran".to_owned(),

@@ -1,4 +1,4 @@
-//! The summary that closes a test run. Its last line, `<n> passed, <n> failed`, is what CI reads.
+//! The summary of a test run. CI reads its last line, `<n> passed, <n> failed`.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use super::layer::Layer;
 use super::tally::Tally;
 
-/// How a layer ended.
+/// The result of a layer.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// Its tests ran; a problem is a failure that is not a test's.
+    /// The tests ran. `problems` are failures other than failed tests.
     Ran { tally: Tally, problems: Vec<String>, duration: Duration },
-    /// This machine or this user cannot run it.
+    /// This machine or user cannot run it.
     CannotRun(String),
-    /// What it needs could not be had.
+    /// Its requirements could not be built or installed.
     SetUpFailed(String),
 }
 
-/// A whole run.
+/// The results of a whole run.
 #[derive(Debug)]
 pub(crate) struct Summary {
-    /// The steps of lint that failed.
+    /// The failed steps of lint.
     pub(crate) lint: Vec<&'static str>,
     pub(crate) layers: Vec<(Layer, Ending)>,
-    /// Whether a layer that cannot run here is a failure: in CI, and when it was asked for by name.
+    /// Whether a layer that cannot run is a failure: in CI, and if it was requested by name.
     pub(crate) all_must_run: bool,
 }
 
@@ -41,13 +41,13 @@ impl Summary {
         self.layers.iter().map(|(_, ending)| ending.tally().passed).sum()
     }
 
-    /// Tests that failed or are ignored, and all else that keeps the run from being a good one.
+    /// The number of failures: failed and ignored tests, and all other failures.
     pub(crate) fn failed(&self) -> usize {
         let tests = self.layers.iter().map(|(_, ending)| ending.tally().failed + ending.tally().ignored);
         tests.sum::<usize>() + self.other_failures().len()
     }
 
-    /// One line for each failure that is not a test's.
+    /// One line per failure that is not a failed test.
     fn other_failures(&self) -> Vec<String> {
         let mut lines: Vec<_> = self.lint.iter().map(|step| format!("lint: {step}")).collect();
         for (layer, ending) in &self.layers {

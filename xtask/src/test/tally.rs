@@ -1,8 +1,8 @@
-//! Counting tests by what `cargo test` prints at the end of each test program.
+//! Counts tests from the result lines of `cargo test`.
 
 use std::ops::AddAssign;
 
-/// How many tests ended how.
+/// The number of tests by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
@@ -11,8 +11,9 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds what the line says, if it is a closing line:
-    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`
+    /// Adds the counts of a result line, such as
+    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; …`.
+    /// Ignores other lines.
     pub(crate) fn add(&mut self, line: &str) {
         let Some((_, counts)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
         else {

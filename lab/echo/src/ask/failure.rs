@@ -1,10 +1,11 @@
-//! Why a question was not answered: a closed set of words that scenarios match on, with the detail beside them.
+//! Why a request failed: a closed set of words for tests to match on, with the details in a
+//! separate field.
 
 use std::{error::Error as _, io};
 
 use serde_json::{Map, Value};
 
-/// Display is the word that is printed as `error`.
+/// Displayed as the word that is printed as `error`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("timed out")]
@@ -15,7 +16,7 @@ pub(crate) enum Failure {
     Reset(String),
     #[error("unreachable")]
     Unreachable(String),
-    /// The connection ended before the answer did.
+    /// The connection was closed before the answer was complete.
     #[error("closed")]
     Closed(String),
     #[error("unknown host")]
@@ -25,7 +26,7 @@ pub(crate) enum Failure {
     Bind(String),
     #[error("status {status}")]
     Status { status: u16, body: String },
-    /// Something answered, but not as this protocol's server does.
+    /// There was an answer, but it violates the protocol.
     #[error("bad answer")]
     BadAnswer(String),
     #[error("failed")]
@@ -33,7 +34,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The line to print, without the fields that every line has.
+    /// The line to print, without the fields that all lines have.
     pub(crate) fn into_line(self) -> Map<String, Value> {
         let mut line = Map::from_iter([("error".to_owned(), Value::from(self.to_string()))]);
         let detail = match self {

@@ -1,7 +1,6 @@
-//! Asks once over HTTP/1.1, on a connection of its own.
+//! Sends one HTTP/1.1 request over its own connection.
 //!
-//! hyper, which serves the other side too, does the protocol: it understands every framing that a proxy on the way
-//! may choose.
+//! Uses hyper, as the server does: it supports every framing that a proxy on the path may choose.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -41,7 +40,7 @@ pub(super) async fn ask(
             body: String::from_utf8_lossy(&body).trim_end().to_owned(),
         })
     };
-    // The connection ends when the exchange drops its sender; what goes wrong on it, the exchange is told.
+    // The connection ends when the exchange drops its sender. The exchange reports its errors.
     let (result, _) = tokio::join!(exchange, connection);
     result
 }

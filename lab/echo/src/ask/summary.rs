@@ -1,4 +1,4 @@
-//! What all the questions came to.
+//! The summary of all requests.
 
 use serde::Serialize;
 

@@ -1,5 +1,5 @@
-//! Whom to ask: `host:port`, where the host is an address or a name, and how it becomes an address and a
-//! connection.
+//! The destination: `host:port`, where the host is an address or a name. Resolves names and
+//! connects.
 
 use std::{
     fmt,
@@ -14,7 +14,7 @@ use super::failure::Failure;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// Without brackets.
+    /// The host, without brackets.
     host: String,
     port: u16,
 }
@@ -52,7 +52,7 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// The first address of the family of `bind`, or of any family.
+    /// The first address of the same family as `bind`, or of any family.
     pub(crate) async fn look_up(&self, bind: Option<IpAddr>) -> Result<SocketAddr, Failure> {
         let mut addresses = lookup_host((self.host.as_str(), self.port))
             .await

@@ -1,5 +1,5 @@
-//! Raw TCP: a conversation in which the server sends a line of its own first and then everything back that it gets, so
-//! both directions are known to work. To ask once is to say one line.
+//! Raw TCP: the server sends a greeting line and then echoes everything, so that both directions
+//! are tested. A single request exchanges one line.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,11 +16,11 @@ pub(super) async fn ask(address: SocketAddr, bind: Option<IpAddr>, seq: u64) -> 
     Ok(greeting)
 }
 
-/// A connection on which the server's own line has come.
+/// A connection whose greeting line has been received.
 pub(crate) struct Conversation(BufReader<TcpStream>);
 
 impl Conversation {
-    /// Connects; what the server said comes along.
+    /// Connects. Returns the server's greeting too.
     pub(crate) async fn open(address: SocketAddr, bind: Option<IpAddr>) -> Result<(Self, Answered), Failure> {
         let mut stream = BufReader::new(connect(address, bind).await?);
         let mut greeting = Vec::new();
@@ -31,7 +31,7 @@ impl Conversation {
         Ok((Self(stream), answered(&greeting)))
     }
 
-    /// Sends a line and waits until it has come back.
+    /// Sends a line and waits until it is echoed.
     pub(crate) async fn exchange(&mut self, line: &str) -> Result<(), Failure> {
         self.0.write_all(line.as_bytes()).await?;
         let mut back = vec![0; line.len()];

@@ -1,5 +1,5 @@
-//! Asks once over UDP, from a port of its own: only what comes back from the address that was asked counts as the
-//! answer.
+//! Sends one UDP request from its own port. Only a datagram from the requested address counts as
+//! the answer.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,7 +7,7 @@ use tokio::net::UdpSocket;
 
 use super::{Answered, answered, failure::Failure};
 
-/// The largest datagram there is.
+/// The largest possible datagram.
 const LARGEST: usize = 65_535;
 
 pub(super) async fn ask(address: SocketAddr, bind: Option<IpAddr>, seq: u64) -> Result<Answered, Failure> {

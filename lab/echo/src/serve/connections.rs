@@ -1,6 +1,7 @@
-//! Accepts connections, never more at once than a process may have files open, and drains them at the end.
+//! Accepts connections, limits their number to stay below the limit of open files, and drains them
+//! at the end.
 //!
-//! Knows nothing of what is said on a connection: `http` and `tcp` do.
+//! Knows nothing of the protocols; `http` and `tcp` implement them.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -13,14 +14,15 @@ use tokio::{
 use super::stop::Stop;
 use crate::answer::Ends;
 
-/// Connections open at once. Two servers of this size stay below the common limit of 1024 open files; further
-/// callers wait in the listener's backlog.
+/// The limit of open connections. Two servers of this size stay below the usual limit of 1024 open
+/// files. Further callers wait in the listen backlog.
 const MOST: usize = 448;
 
-/// How long a conversation may go on after the end was asked for; less than a pod's usual 30 s.
+/// How long open connections may continue after the end was requested; less than a pod's usual 30
+/// s.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Accepting fails for lack of files or memory, which only waiting can mend.
+/// The pause after accept fails for lack of files or memory.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// An accepted connection and its two ends.
@@ -37,7 +39,8 @@ impl Connection {
     }
 }
 
-/// Holds a conversation on every connection until the end; then lets those in progress finish, for a while.
+/// Serves every connection until the end is requested, then lets open ones finish within a grace
+/// period.
 pub(super) async fn serve<C>(listener: TcpListener, mut stop: Stop, converse: impl Fn(Connection) -> C)
 where
     C: Future<Output = ()> + Send + 'static,
@@ -49,7 +52,7 @@ where
             Some(_) = open.join_next() => {}
             accepted = listener.accept(), if open.len() < MOST => match accepted {
                 Ok((stream, peer)) => {
-                    // A peer that is gone already has nobody to tell.
+                    // Fails if the peer has already disconnected.
                     if let Ok(connection) = Connection::new(stream, peer) {
                         open.spawn(converse(connection));
                     }

@@ -1,7 +1,7 @@
-//! A UDP socket that knows to which of this machine's addresses a datagram was sent, and answers from that address.
+//! A UDP socket that knows the local address a datagram was sent to, and answers from that address.
 //!
-//! A wildcard socket of the standard library knows neither: on a node with several addresses the answer would leave
-//! from another one than was asked. Only `udp` uses this.
+//! A wildcard socket of the standard library can do neither: on a node with several addresses, the
+//! answer could have another source IP than the address that was asked. Used by `udp` only.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -26,7 +26,7 @@ pub(super) struct Datagrams {
     bound: SocketAddr,
 }
 
-/// A received datagram without its bytes: how many they are, who sent them and to which address.
+/// A received datagram without its content: length, peer and local address.
 pub(super) struct Datagram {
     pub(super) length: usize,
     pub(super) peer: SocketAddr,
@@ -71,7 +71,8 @@ impl Datagrams {
         Ok(Datagram { length: message.bytes, peer, local })
     }
 
-    /// Sends to the peer of a received datagram, from the address it had been sent to.
+    /// Sends an answer to the peer of a received datagram, from the address that the datagram was
+    /// sent to.
     pub(super) async fn send(&self, bytes: &[u8], answered: &Datagram) -> io::Result<()> {
         self.socket.async_io(Interest::WRITABLE, || self.send_now(bytes, answered)).await
     }
@@ -82,7 +83,7 @@ impl Datagrams {
             let parts = [IoSlice::new(bytes)];
             sendmsg(self.socket.as_raw_fd(), &parts, std::slice::from_ref(from), MsgFlags::empty(), Some(&to))
         };
-        // The interface stays 0: routing chooses it, as it does for every other answer.
+        // Interface 0: routing chooses it, as for any other answer.
         match answered.local.ip() {
             IpAddr::V4(from) => send(&ControlMessage::Ipv4PacketInfo(&libc::in_pktinfo {
                 ipi_ifindex: 0,

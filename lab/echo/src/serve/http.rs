@@ -1,7 +1,9 @@
-//! HTTP/1.1: any method and path is answered with what the server saw; `/healthz` with `ok`, for probes.
+//! HTTP/1.1: answers every method and path with what the server saw, and `/healthz` with `ok`, for
+//! probes.
 //!
-//! hyper is used directly: there is nothing to route, and this way connections are bounded and drained like those
-//! of `tcp`. An idle connection is not cut: scenarios and proxies keep some open on purpose.
+//! Uses hyper directly: there is nothing to route, and connections are limited and drained like
+//! those of `tcp`. Idle connections are not closed: scenarios and proxies keep some open on
+//! purpose.
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
@@ -18,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use super::{connections::Connection, stop::Stop};
 use crate::answer::{Answer, Ends, HttpRequest, Place};
 
-/// The largest request body that is read, and counted in the answer.
+/// The largest accepted request body. Its size is part of the answer.
 const LARGEST_BODY: usize = 1024 * 1024;
 
 /// The longest `?delay=`, in milliseconds.
@@ -78,7 +80,7 @@ fn reply(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Repl
     reply
 }
 
-/// The delay that a query such as `delay=500` asks for.
+/// Parses the delay from a query such as `delay=500`.
 fn delay(query: Option<&str>) -> Result<Duration, String> {
     let asked = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("delay="));
     let Some(asked) = asked else { return Ok(Duration::ZERO) };

@@ -1,11 +1,11 @@
-//! Opens sockets that take both families when bound to an IPv6 wildcard, whatever `net.ipv6.bindv6only` says.
+//! Opens dual-stack sockets for IPv6 wildcards, regardless of `net.ipv6.bindv6only`.
 
 use std::{io, net::SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 
-/// Callers that wait in the kernel while as many connections as we take are open.
+/// The listen backlog, for callers beyond the limit of open connections.
 const BACKLOG: i32 = 1024;
 
 pub(super) fn tcp(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
@@ -23,7 +23,7 @@ pub(super) fn bound(address: SocketAddr, kind: Type) -> io::Result<Socket> {
         socket.set_only_v6(false)?;
     }
     if kind == Type::STREAM {
-        // A server that is started again must not wait for the connections of the last one to be forgotten.
+        // A restarted server must not wait for connections in TIME_WAIT.
         socket.set_reuse_address(true)?;
     }
     socket.set_nonblocking(true)?;

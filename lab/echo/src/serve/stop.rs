@@ -1,10 +1,10 @@
-//! Tells every server and connection that the program is ending. `serve` holds the sending end.
+//! Tells every server and connection that the program is ending. `serve` holds the sender.
 
 use tokio::sync::watch;
 
 pub(super) struct End(watch::Sender<bool>);
 
-/// Cheap to clone; every connection has its own.
+/// Receives the request to end. Cheap to clone; every connection has its own.
 #[derive(Clone)]
 pub(super) struct Stop(watch::Receiver<bool>);
 
@@ -20,7 +20,7 @@ impl End {
 }
 
 impl Stop {
-    /// Waits until the end was asked for; a sender that is gone means the same.
+    /// Waits until the end is requested. A dropped sender means the same.
     pub(super) async fn requested(&mut self) {
         self.0.wait_for(|ended| *ended).await.ok();
     }

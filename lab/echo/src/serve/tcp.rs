@@ -1,7 +1,7 @@
-//! Raw TCP: one line that says who is talking to whom, then every byte comes back until the caller ends its side.
+//! Raw TCP: sends one line with both addresses, then echoes every byte until the caller closes its
+//! side.
 //!
-//! A connection may stay open and silent for as long as it likes: that is what long-lived connections are tested
-//! with.
+//! A connection may stay open and idle indefinitely, to test long-lived connections.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) async fn converse(connection: Connection, place: Arc<Place>, mut stop
         to.write_all(&greeting).await?;
         copy(&mut from, &mut to).await
     };
-    // Whatever goes wrong goes wrong on the caller's connection, and the caller sees it.
+    // Errors are ignored here: they concern this connection only, and the caller sees them.
     tokio::select! {
         _ = echo => {}
         () = stop.requested() => {}

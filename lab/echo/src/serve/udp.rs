@@ -1,5 +1,4 @@
-//! UDP: every datagram is answered with one that says who sent it and what it held, from the address it was sent
-//! to.
+//! UDP: answers every datagram with its source and content, from the address it was sent to.
 
 use std::{io, time::Duration};
 
@@ -8,10 +7,10 @@ use tokio::time::sleep;
 use super::{datagrams::Datagrams, stop::Stop};
 use crate::answer::{Answer, Ends, Place};
 
-/// The largest datagram there is.
+/// The largest possible datagram.
 const LARGEST: usize = 65_535;
 
-/// Receiving fails for lack of memory, which only waiting can mend.
+/// The pause after receiving fails for lack of memory.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) async fn serve(socket: &Datagrams, place: &Place, mut stop: Stop) {
@@ -30,7 +29,7 @@ async fn answer(socket: &Datagrams, buffer: &mut [u8], place: &Place) -> io::Res
     let datagram = socket.receive(buffer).await?;
     let ends = Ends::new(datagram.peer, datagram.local);
     let answer = Answer::udp(&buffer[..datagram.length], ends, place).line()?;
-    // An answer that cannot be sent concerns this caller alone, who sees that it is missing.
+    // Send errors are ignored: they affect this caller only, which sees that the answer is missing.
     socket.send(&answer, &datagram).await.ok();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the client prints, and with which exit code.
+//! The client's output and exit codes.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -64,7 +64,7 @@ fn the_source_address_the_path_and_the_host_header_are_as_told() {
 #[test]
 fn what_is_no_answer_is_named_and_fails() {
     let server = Server::start();
-    // Bound, so that nobody else gets the ports, but never read from.
+    // Bound, so that no other process gets the ports, but never read from.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent_udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let silent = format!("127.0.0.1:{}", silent.local_addr().unwrap().port());
@@ -118,7 +118,7 @@ fn the_pace_is_kept_while_answers_are_outstanding() {
     let elapsed = started.elapsed();
     assert!(asked.success, "{}", asked.summary);
     assert!(elapsed >= Duration::from_millis(1290), "{elapsed:?}");
-    // One after another they would take 30 s.
+    // Sequentially they would take 30 s.
     assert!(elapsed < Duration::from_secs(5), "{elapsed:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Starts the program and ends it again, whatever becomes of the test.
+//! Starts the program, and kills it even if the test fails.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub(crate) fn echo() -> Command {
     Command::new(env!("CARGO_BIN_EXE_echo"))
 }
 
-/// What a run of `echo ask` came to.
+/// The result of a run of `echo ask`.
 pub(crate) struct Asked {
     pub(crate) lines: Vec<Value>,
     pub(crate) summary: Value,
@@ -45,7 +45,7 @@ impl Running {
         kill(Pid::from_raw(self.0.id().try_into().unwrap()), signal).unwrap();
     }
 
-    /// Waits until the process handles the signal: before, the signal would end it in another way.
+    /// Waits until the process handles the signal. Before that, the signal would kill it.
     pub(crate) fn wait_for_handler(&self, signal: Signal) {
         let status = format!("/proc/{}/status", self.0.id());
         let bit = 1_u64 << (signal as u32 - 1);
@@ -56,7 +56,7 @@ impl Running {
         });
     }
 
-    /// Waits for the end, which must come soon.
+    /// Waits for the process to exit, which must happen soon.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         wait_for("still running", || self.0.try_wait().unwrap())
     }
@@ -80,7 +80,7 @@ impl Drop for Running {
     }
 }
 
-/// `echo serve` on ports of the kernel's choice, on every address of both families.
+/// `echo serve` on ports that the kernel chooses, on every address of both families.
 pub(crate) struct Server {
     pub(crate) process: Running,
     pub(crate) http: u16,

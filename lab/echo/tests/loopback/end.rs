@@ -1,4 +1,4 @@
-//! How the program ends: at once, with 0, and without cutting off a request that it has taken.
+//! The program ends at once, with exit code 0, and completes requests that it has accepted.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -21,7 +21,7 @@ fn serve_ends_on_either_signal_although_connections_are_open() {
         server.process.signal(signal);
         assert_eq!(server.process.wait().code(), Some(0));
         assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-        // Ended, not reset.
+        // Closed, not reset.
         assert_eq!(long_lived.read(&mut [0]).unwrap(), 0);
         assert_eq!(idle.read(&mut [0]).unwrap(), 0);
     }
@@ -36,7 +36,7 @@ fn a_request_in_progress_is_answered_before_the_end() {
             b"POST /?delay=300 HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
         )
         .unwrap();
-    // From here on the server has the request.
+    // From here on the server has accepted the request.
     let mut go_on = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
     stream.read_exact(&mut go_on).unwrap();
     server.process.signal(Signal::SIGTERM);

@@ -1,4 +1,4 @@
-//! The connection that stays: it says so when it breaks, and only then.
+//! The long-lived connection: it reports when it breaks, and only then.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -37,7 +37,7 @@ impl Holding {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// How it ended, and its summary.
+    /// The exit code and the summary.
     fn end(mut self) -> (Option<i32>, Value) {
         let code = self.process.wait().code();
         (code, serde_json::from_str(&std::io::read_to_string(self.errors).unwrap()).unwrap())
@@ -84,7 +84,7 @@ fn a_server_that_falls_silent_or_says_something_else_breaks_it() {
         (&silent).write_all(b"{}\n").unwrap();
         let (mut other, _) = listener.accept().unwrap();
         other.write_all(b"{}\nsomething else\n").unwrap();
-        // Until the other end closes it, silent stays open.
+        // `silent` stays open until the peer closes it.
         BufReader::new(silent).lines().count();
     });
     for error in ["timed out", "bad answer"] {

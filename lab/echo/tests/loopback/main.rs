@@ -1,5 +1,5 @@
-//! The real program over loopback, in both families: what a server tells each kind of caller, what the client
-//! prints, and how both end.
+//! The real program over loopback, in both families: the server's answers to each kind of caller,
+//! the client's output, and how both end.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! What the server tells callers that are not our own client.
+//! The server's answers to callers other than its own client.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -18,7 +18,7 @@ fn connect(ip: &str, port: u16) -> TcpStream {
     stream
 }
 
-/// Sends a request as it is and returns the status line and the body.
+/// Sends a request verbatim and returns the status line and the body.
 fn http(ip: &str, port: u16, request: &str) -> (String, String) {
     let mut stream = connect(ip, port);
     stream.write_all(request.as_bytes()).unwrap();
@@ -65,7 +65,7 @@ fn http_answers_probes_and_refuses_what_is_out_of_bounds() {
 
     let mut stream = connect("127.0.0.1", server.http);
     stream.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n").unwrap();
-    // The server may hang up before it has read everything.
+    // The server may close the connection before it has read everything.
     stream.write_all(&vec![b'x'; 2_000_000]).ok();
     let mut status = String::new();
     BufReader::new(stream).read_line(&mut status).unwrap();
@@ -99,7 +99,7 @@ fn tcp_greets_and_then_returns_every_byte_of_a_long_lived_connection() {
 #[test]
 fn udp_answers_from_the_address_that_was_asked() {
     let server = Server::start();
-    // 127.0.0.2 is not what routing would choose as the source of an answer to 127.0.0.1.
+    // Routing would not choose 127.0.0.2 as the source of an answer to 127.0.0.1.
     for (from, to) in [("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "127.0.0.2"), ("::1", "::1")] {
         check_udp(from, to, server.udp);
     }

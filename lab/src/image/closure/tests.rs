@@ -48,7 +48,7 @@ fn the_shell_of_this_machine_needs_a_loader_and_libc() {
     let names: Vec<_> = entries.iter().map(|(path, _)| path.display().to_string()).collect();
     assert!(names.iter().any(|name| name.contains("/ld-")), "{names:?}");
     assert!(names.iter().any(|name| name.contains("libc.")), "{names:?}");
-    // Everything found fits together, and every link leads to something that is there too.
+    // The entries do not conflict, and the target of every link is among them.
     let rootfs = Rootfs::assemble(entries).unwrap();
     let placed: BTreeSet<_> = rootfs.iter().map(|(path, _)| path.to_owned()).collect();
     for (path, entry) in rootfs.iter() {

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// Takes the first entry off, by the letter of the format: mode, name, content.
+/// Parses and removes the first entry of an archive: number, mode, name, content.
 fn next(archive: &mut &[u8]) -> (u32, u32, String, Vec<u8>) {
     let number = |index: usize| {
         let digits = std::str::from_utf8(&archive[6 + 8 * index..14 + 8 * index]).unwrap();

@@ -95,7 +95,7 @@ fn the_same_input_gives_the_same_bytes_and_replaces_the_archive() {
     fs::write(&archive, "an older one").unwrap();
     let digest = write(&archive, NAME, &rootfs(&big), &settings()).unwrap();
     let bytes = fs::read(&archive).unwrap();
-    // Other times and another place, but the same content.
+    // Another path and time, but the same content.
     let moved = directory.path().join("moved");
     fs::write(&moved, "content").unwrap();
     assert_eq!(write(&archive, NAME, &rootfs(&moved), &settings()).unwrap(), digest);

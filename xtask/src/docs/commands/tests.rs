@@ -13,7 +13,7 @@ fn problems(fence: &str) -> Vec<String> {
     check_blocks(&page, &tests).iter().map(ToString::to_string).collect()
 }
 
-/// The words of the commands of a text, with blanks between them.
+/// The commands in a text, as line number and words joined by spaces.
 fn found(text: &str) -> Vec<(usize, String)> {
     commands(&Page::read("a.md", text)).into_iter().map(|c| (c.line, c.words.join(" "))).collect()
 }

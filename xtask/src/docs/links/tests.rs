@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::check;
 use crate::docs::markdown::Page;
 
-/// What is wrong with the links of `docs/a.md`, beside a README with one heading.
+/// The problems with the links of `docs/a.md`, next to a README with one heading.
 fn problems(text: &str) -> Vec<String> {
     let pages = [Page::read("docs/a.md", text), Page::read("README.md", "# Top")];
     let pages: BTreeMap<_, _> = pages.into_iter().map(|page| (page.path.clone(), page)).collect();
