@@ -13,7 +13,7 @@
 //! | [`view`] | which parts of the preserved Services a node may see |
 //! | [`sidecar`] | which pods get Istio's interception mode, and which have it |
 //! | [`age`] | the order of objects by age |
-//! | [`agent`] | the DaemonSet of a pool's agents, derived from the cluster's kube-proxy |
+//! | [`claims`] | the object that each Service belongs to |
 //! | [`validate`] | conflicts between objects that are each valid |
 //! | [`selector`] | label selectors: parsing and schema |
 //! | [`conditions`], [`Reason`] | recording of conditions; the reasons of conditions and Events |
@@ -25,7 +25,7 @@
 )]
 
 pub mod age;
-pub mod agent;
+pub mod claims;
 pub mod conditions;
 pub mod crd;
 pub mod names;

@@ -71,6 +71,18 @@ pub const AGENT_POLICY: &str = "sourcepreserve-agent-own-node";
 /// recreating the account requires new pods.
 pub const ACCOUNT_ANNOTATION: &str = "sourcepreserve.io/account-uid";
 
+/// The DaemonSet of the agents of mode Beside. It has no pool: its pods run on every node.
+pub const BESIDE_NAME: &str = "proxy-agent-beside";
+
+/// On that DaemonSet and its pods: [`BESIDE_MODE`].
+pub const AGENT_MODE_LABEL: &str = "sourcepreserve.io/agent-mode";
+
+/// The value of that label.
+pub const BESIDE_MODE: &str = "beside";
+
+/// The init container that redirects a pod's connections to a proxy of its own.
+pub const REDIRECT_CONTAINER: &str = "pod-redirect";
+
 /// The name of the pods that prepull the agents' images.
 pub const IMAGES_NAME: &str = "proxy-agent-images";
 
@@ -101,6 +113,9 @@ pub const INTERCEPTION_MODE_ANNOTATION: &str = "sidecar.istio.io/interceptionMod
 
 /// Upstream's label that makes every kube-proxy skip a Service, also on ingress nodes.
 pub const SERVICE_PROXY_NAME_LABEL: &str = "service.kubernetes.io/service-proxy-name";
+
+/// The value of that label on Services that the agents of mode Beside serve.
+pub const PROXY_NAME: &str = "ingress-source-preserve";
 
 /// Upstream's label for headless Services; kube-proxy skips these as well.
 pub const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";

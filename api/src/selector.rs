@@ -24,9 +24,7 @@ pub enum BadSelector {
         operator: String,
     },
     /// `Exists` and `DoesNotExist` take no values.
-    #[error(
-        "{operator} on label {key:?} lists values, which it does not look at; remove them or use In or NotIn"
-    )]
+    #[error("{operator} on label {key:?} lists values, which it ignores; remove them, or use In or NotIn")]
     NeedlessValues {
         /// The label key of the requirement.
         key: String,

@@ -1,6 +1,7 @@
 //! Which pods get `sidecar.istio.io/interceptionMode` when they are created, and which existing
 //! pods have the requested mode. Pure. The webhook decides by it, the operator counts by it, and
-//! [`policy`] expresses the same decision in CEL.
+//! the plan's `build::pod_policy` expresses the same decision in CEL. [`redirect`] decides about
+//! pods with a proxy of their own.
 //!
 //! Whether Istio will inject a sidecar is predicted from the same inputs as its injector, in the
 //! same order: host network, ignored namespaces, the labels that its webhooks select by, then the
@@ -9,18 +10,20 @@
 //! annotation has no effect on a pod without a sidecar.
 
 mod effect;
-pub mod policy;
+pub mod redirect;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
+use serde::Deserialize;
 
 pub use self::effect::{Effect, Sidecar};
 use crate::IngressSourcePreserve;
+use crate::age::by_age;
 use crate::names::INTERCEPTION_MODE_ANNOTATION;
-use crate::preserve::{InterceptionMode, Via};
+use crate::preserve::{InterceptionMode, Redirect, Sidecars, Via};
 use crate::selector::matcher;
 
 #[cfg(test)]
@@ -111,8 +114,8 @@ impl Reason {
     pub fn warning(&self, wanted: InterceptionMode) -> Option<String> {
         match self {
             Self::Chosen { annotation, same: false } => Some(format!(
-                "annotation {annotation} chooses another interception mode than the IngressSourcePreserve, which asks for {wanted}; \
-                 it is left as it is, and the application will not see the client's address. Remove it to have {wanted}."
+                "annotation {annotation} sets another interception mode than the IngressSourcePreserve, which asks for {wanted}; \
+                 the pod was not changed, and the application will not see the client's IP. Remove it to get {wanted}."
             )),
             Self::PodSecurity { level } => Some(format!(
                 "{INTERCEPTION_MODE_ANNOTATION}={wanted} was not set: the sidecar would need NET_ADMIN, which Pod Security level {level:?} of \
@@ -159,28 +162,47 @@ struct Entry {
     object: String,
     namespaces: Selector,
     pods: Selector,
-    mode: InterceptionMode,
+    change: Change,
     via: Via,
 }
 
+/// What an entry asks for.
+#[derive(Clone, Debug)]
+enum Change {
+    Mode(InterceptionMode),
+    Redirect(Box<Redirect>),
+}
+
+impl Entry {
+    fn of(object: String, entry: &Sidecars) -> Option<Self> {
+        let change = match &entry.redirect {
+            Some(redirect) => Change::Redirect(Box::new(redirect.clone())),
+            None => Change::Mode(entry.interception_mode.unwrap_or_default()),
+        };
+        Some(Self {
+            object,
+            namespaces: matcher(&entry.namespace_selector).ok()?,
+            pods: matcher(&entry.pod_selector).ok()?,
+            change,
+            via: entry.via,
+        })
+    }
+
+    fn selects(&self, namespace: Namespace<'_>, labels: &Labels) -> bool {
+        self.namespaces.matches(namespace.labels) && self.pods.matches(labels)
+    }
+}
+
 impl Rules {
-    /// The entries of objects that are not being deleted. Entries with an invalid selector are
-    /// skipped.
+    /// The entries of objects that are not being deleted, from the oldest object to the newest.
+    /// Entries with an invalid selector are skipped.
     pub fn new<'a>(
         objects: impl IntoIterator<Item = &'a IngressSourcePreserve>,
         own_namespace: impl Into<String>,
     ) -> Self {
         let objects = objects.into_iter().filter(|object| object.metadata.deletion_timestamp.is_none());
-        let entries = objects.flat_map(|object| {
-            object.spec.sidecars.iter().filter_map(|entry| {
-                Some(Entry {
-                    object: object.name_any(),
-                    namespaces: matcher(&entry.namespace_selector).ok()?,
-                    pods: matcher(&entry.pod_selector).ok()?,
-                    mode: entry.interception_mode,
-                    via: entry.via,
-                })
-            })
+        let entries = by_age(objects).into_iter().flat_map(|object| {
+            object.spec.sidecars.iter().filter_map(|entry| Entry::of(object.name_any(), entry))
         });
         Self { entries: entries.collect(), own_namespace: own_namespace.into() }
     }
@@ -199,6 +221,13 @@ impl Rules {
         self
     }
 
+    /// Keeps only the entries for Istio's sidecars.
+    #[must_use]
+    pub fn for_istio(mut self) -> Self {
+        self.entries.retain(|entry| matches!(entry.change, Change::Mode(_)));
+        self
+    }
+
     /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -209,11 +238,13 @@ impl Rules {
         self.entries.iter().any(|entry| entry.namespaces.matches(namespace.labels))
     }
 
-    /// The mode of the first entry that selects the pod.
+    /// The mode of the first entry for Istio's sidecars that selects the pod.
     pub fn wanted(&self, namespace: Namespace<'_>, labels: &Labels) -> Option<InterceptionMode> {
-        let selects =
-            |entry: &&Entry| entry.namespaces.matches(namespace.labels) && entry.pods.matches(labels);
-        self.entries.iter().find(selects).map(|entry| entry.mode)
+        let mut selecting = self.entries.iter().filter(|entry| entry.selects(namespace, labels));
+        selecting.find_map(|entry| match entry.change {
+            Change::Mode(mode) => Some(mode),
+            Change::Redirect(_) => None,
+        })
     }
 
     /// The decision for a new pod, and the requested mode.
@@ -272,7 +303,8 @@ fn takes_sidecar(annotations: &Labels) -> bool {
         .is_none_or(|templates| templates.split(',').any(|template| template.trim() == "sidecar"))
 }
 
-/// The interception mode that the pod itself sets. In the proxy settings any mention counts.
+/// The interception mode that the pod itself sets. In the proxy settings any mention counts, as in
+/// the policies for pods, because CEL cannot parse YAML.
 fn chosen(annotations: &Labels, mode: InterceptionMode) -> Option<Reason> {
     if let Some(value) = annotations.get(INTERCEPTION_MODE_ANNOTATION) {
         let same = value == mode.as_str();
@@ -281,8 +313,24 @@ fn chosen(annotations: &Labels, mode: InterceptionMode) -> Option<Reason> {
     let settings = annotations.get(PROXY_CONFIG_ANNOTATION)?;
     settings.contains("interceptionMode").then(|| Reason::Chosen {
         annotation: PROXY_CONFIG_ANNOTATION,
-        same: settings.contains(mode.as_str()),
+        same: mode_in(settings).is_some_and(|value| value == mode.as_str()),
     })
+}
+
+/// The relevant field of Istio's `ProxyConfig`. The others are skipped, and their aliases are not
+/// expanded.
+#[derive(Deserialize)]
+struct ProxySettings {
+    #[serde(rename = "interceptionMode")]
+    interception_mode: Option<String>,
+}
+
+/// The mode in a pod's proxy settings. Anyone who creates pods writes them, so their size is
+/// limited: parsed YAML takes many times the memory of its text.
+fn mode_in(settings: &str) -> Option<String> {
+    const MAX_BYTES: usize = 16 * 1024;
+    let settings = Some(settings).filter(|settings| settings.len() <= MAX_BYTES)?;
+    serde_yaml::from_str::<ProxySettings>(settings).ok()?.interception_mode
 }
 
 /// The Pod Security level that would reject the sidecar. The API server treats unknown levels as

@@ -5,7 +5,7 @@
 //! with a conflict; the operator reports it in the condition `Conflict`. In every conflict the
 //! older object wins, and the conflict is reported on the newer one.
 //!
-//! An invalid selector claims nothing here; [`view`](crate::view) reports it.
+//! [`claims`](crate::claims) decides who owns a Service.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -14,6 +14,7 @@ use kube::ResourceExt;
 use crate::{
     IngressSourcePreserve,
     age::by_age,
+    claims::ServiceIdentity,
     preserve::{KubeProxyRef, Pool, ServiceLabel},
     reason::Reason,
 };
@@ -23,17 +24,6 @@ mod services;
 
 #[cfg(test)]
 mod tests;
-
-/// The fields of a Service that claims depend on.
-#[derive(Clone, Copy, Debug)]
-pub struct ServiceIdentity<'a> {
-    /// The namespace of the Service.
-    pub namespace: &'a str,
-    /// The name of the Service.
-    pub name: &'a str,
-    /// The labels of the Service.
-    pub labels: &'a BTreeMap<String, String>,
-}
 
 /// The fields of a node that pool selectors depend on.
 #[derive(Clone, Copy, Debug)]
@@ -95,8 +85,6 @@ pub enum Clash {
 pub enum PoolDifference {
     /// Their node selectors.
     Selector,
-    /// Their modes.
-    Mode,
     /// The kube-proxies that their objects name.
     KubeProxy,
 }
@@ -105,7 +93,6 @@ impl fmt::Display for PoolDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Selector => "selector",
-            Self::Mode => "mode",
             Self::KubeProxy => "spec.kubeProxy",
         })
     }
@@ -122,15 +109,15 @@ impl fmt::Display for Conflict {
             }
             Clash::ServiceLabel(label) => write!(
                 f,
-                "{label} already marks the Services of {older}, and no node could tell them apart; give this one another value"
+                "{label} already marks the Services of {older}, and nodes could not distinguish them; give this one another value"
             ),
             Clash::PoolDiffers { pool, difference } => write!(
                 f,
-                "pool {pool:?} has another {difference} in {older}; make them equal or choose another name"
+                "pool {pool:?} has a different {difference} in {older}; make them equal or choose another name"
             ),
             Clash::PoolOverlaps { pool, other, node, difference } => write!(
                 f,
-                "pool {pool:?} and pool {other:?} of {older} both select node {node}, but with another {difference}; \
+                "pool {pool:?} and pool {other:?} of {older} both select node {node}, but with a different {difference}; \
                  make the settings equal or the selectors disjoint"
             ),
         }

@@ -34,6 +34,7 @@ use thiserror::Error;
 use crate::{
     IngressSourcePreserve,
     age::by_age,
+    names::{ORIGINAL_ANNOTATION, PROXY_NAME, SERVICE_PROXY_NAME_LABEL},
     preserve::{Elsewhere, ServiceLabel},
     selector::BadSelector,
     validate::NodeIdentity,
@@ -83,6 +84,8 @@ pub struct ObjectView {
     pub uid: String,
     /// Its generation.
     pub generation: i64,
+    /// Whether the agents of mode Beside serve its Services.
+    pub beside: bool,
     /// The label of its Services.
     pub label: ServiceLabel,
     /// The node's view of them, by this object alone.
@@ -97,8 +100,8 @@ pub struct ObjectView {
 pub enum Doubt {
     /// An older object uses the same label, and its view applies.
     #[error(
-        "spec.serviceLabel: {label} already marks the Services of the older IngressSourcePreserve {older}, so its view \
-         stands; give this one another value"
+        "spec.serviceLabel: {label} already marks the Services of the older IngressSourcePreserve {older}, whose view \
+         applies; give this one another value"
     )]
     LabelTaken {
         /// The label that both objects use.
@@ -109,6 +112,64 @@ pub enum Doubt {
     /// The selector is invalid; the node counts as a non-ingress node unless the status lists it.
     #[error("spec.ingressNodes.selector: {0}")]
     IngressNodesUnknown(#[from] BadSelector),
+}
+
+impl ObjectView {
+    /// What the agent of mode Beside serves of a Service that the object owns, or that its status
+    /// lists (`is_listed`). None: it does not serve it for this object.
+    ///
+    /// It serves the Services of objects of its mode, so that it can take them over, those of
+    /// objects that leave the mode, until kube-proxies serve them, and every Service that
+    /// kube-proxies skip for its sake, because nothing else does. A Service of these that has lost
+    /// the object's label is open: it is served in full.
+    pub fn served(&self, service_labels: &BTreeMap<String, String>, is_listed: bool) -> Option<View> {
+        let is_marked = service_labels.get(&self.label.key) == Some(&self.label.value);
+        let is_taken_over = is_taken_over(service_labels);
+        match (is_marked, is_taken_over) {
+            _ if self.doubt.is_some() => None,
+            (true, true) => Some(self.view),
+            (true, false) => self.beside.then_some(self.view),
+            (false, true) => is_listed.then_some(View::Full),
+            (false, false) => None,
+        }
+    }
+}
+
+impl NodeView {
+    /// Whether the agents of mode Beside serve the Services of an object.
+    pub fn is_beside(&self) -> bool {
+        self.objects.iter().any(|object| object.beside)
+    }
+
+    /// The labels of all Services that the agent of mode Beside may have to serve.
+    pub fn served_labels(&self) -> BTreeSet<ServiceLabel> {
+        let beside = self.objects.iter().filter(|object| object.beside);
+        let taken_over =
+            ServiceLabel { key: SERVICE_PROXY_NAME_LABEL.to_owned(), value: PROXY_NAME.to_owned() };
+        beside.map(|object| object.label.clone()).chain([taken_over]).collect()
+    }
+}
+
+/// Whether kube-proxies skip a Service with these labels because the agents of mode Beside serve
+/// it.
+pub fn is_taken_over(service_labels: &BTreeMap<String, String>) -> bool {
+    service_labels.get(SERVICE_PROXY_NAME_LABEL).is_some_and(|name| name == PROXY_NAME)
+}
+
+/// Whether only the agents of mode Beside are sure to serve a Service: kube-proxies skip it, or the
+/// operator's record says that they did so not long ago.
+pub fn depends_on_beside(
+    service_labels: &BTreeMap<String, String>,
+    service_annotations: &BTreeMap<String, String>,
+) -> bool {
+    #[derive(Deserialize)]
+    struct Record {
+        #[serde(default)]
+        skipped: bool,
+    }
+    let record = service_annotations.get(ORIGINAL_ANNOTATION);
+    let record = record.and_then(|record| serde_json::from_str::<Record>(record).ok());
+    is_taken_over(service_labels) || record.is_some_and(|record| record.skipped)
 }
 
 /// Computes the view of a node.
@@ -146,6 +207,7 @@ fn object_view(node: NodeIdentity<'_>, object: &IngressSourcePreserve) -> Object
         object: object.name_any(),
         uid: object.uid().unwrap_or_default(),
         generation: object.metadata.generation.unwrap_or_default(),
+        beside: object.is_served_beside(),
         label: object.service_label(),
         view,
         doubt,

@@ -179,11 +179,14 @@ fn what_argo_cd_is_told_goes_by_conditions_that_there_are() {
 }
 
 #[test]
-fn the_table_of_pods_has_as_many_as_the_docs_say() {
-    let table = fs::read_to_string(root().join("api/tests/sidecars.yaml")).unwrap();
-    let pods: Vec<Value> = serde_yaml::from_str(&table).unwrap();
+fn the_tables_of_pods_have_as_many_as_the_docs_say() {
     let page = fs::read_to_string(root().join("docs/webhook.md")).unwrap();
     // Ignores line breaks.
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.contains(&format!("of {} pods", pods.len())), "there are {}", pods.len());
+    for table in ["api/tests/sidecars.yaml", "api/tests/redirects.yaml"] {
+        let text = fs::read_to_string(root().join(table)).unwrap();
+        let pods: Vec<Value> = serde_yaml::from_str(&text).unwrap();
+        let said = format!("[this table](../{table}) of {} pods", pods.len());
+        assert!(page.contains(&said), "there are {} in {table}", pods.len());
+    }
 }

@@ -5,31 +5,37 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use isp_plan::Key;
+use isp_pod_rules::packet::Packet;
 
 /// Where the project is installed by default.
 const SYSTEM_NAMESPACE: &str = "sourcepreserve-system";
 
+/// Where helper pods run. The project's own namespace admits no pod with capabilities.
+const HELPER_NAMESPACE: &str = "kube-system";
+
 const EXAMPLES: &str = "\
 Examples:
-  kubectl isp status                    state of all objects
-  kubectl isp status web --watch        state of one object, printed again on every change
-  kubectl isp plan -f web.yaml          changes that applying the file would cause, step by step
-  kubectl isp explain-node work-1       Services that a node may see, and the reason
-  kubectl isp doctor                    faults that lose the client's source IP, and their remedies
+  kubectl isp status                state of all objects
+  kubectl isp status web --watch    state of one object, again on every change
+  kubectl isp plan -f web.yaml      changes that applying the file would cause
+  kubectl isp explain-node work-1   Services that a node may see, and the reason
+  kubectl isp doctor                faults that lose the source IP, and remedies
+  kubectl isp rules web/frontend-1  packet rules of a running pod, explained
 
 Exit codes:
   0  no problem
-  1  an error: the cluster cannot be read, or the named object, node or Service does not exist
+  1  an error: the cluster cannot be read, or there is no such object
   2  status: an object shown is not Ready, or no operator runs
      plan: an object of the file would not become Ready
      explain-node: the node is not as it should be
      doctor: there are errors or warnings
+     rules: the rules are not what the pod's manifest says, loop, or leave something out
 
 Environment:
-  KUBECONFIG             the kubeconfig, as for kubectl
-  LC_ALL, LC_CTYPE, LANG conditions are shown as \u{2714} and \u{2716} in a UTF-8 locale, else as ok and no
-  COLUMNS                the width for wrapped lines, instead of the terminal's own
-  NO_COLOR               no colours";
+  KUBECONFIG              the kubeconfig, as for kubectl
+  LC_ALL, LC_CTYPE, LANG  with UTF-8, conditions are \u{2714} and \u{2716}, else ok and no
+  COLUMNS                 the width for wrapped lines, else the terminal's
+  NO_COLOR                no colours";
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
@@ -52,14 +58,31 @@ Examples:
   kubectl isp plan -f web.yaml -o json | jq -r '.steps[].actions[] | .action + \" \" + .object'
   kubectl get isp web -o yaml | sed 's/ClusterOnly/Hidden/' | kubectl isp plan -f -
 
-The plan comes from the operator's own code, which runs on a copy of the cluster in memory. There every agent starts, every
-write is accepted, and nobody else changes anything. Nothing is written to the cluster. Exit code 2: an object of the file would
-not become Ready.";
+The operator's own code makes the plan, on a copy of the cluster in memory. There
+every agent starts, every write is accepted, and nobody else changes anything.
+Nothing is written to the cluster. Exit code 2: an object of the file would not
+become Ready.";
 
 const EXPLAIN_NODE_HELP: &str = "\
-Exit code 0: the node is as it should be, 2: it is not ready, its agent is missing, failed or behind, 1: there is no such node.";
+Exit code 0: the node is as it should be, 2: it is not ready, or its agent is missing, failed or behind, 1: there is no such node.";
 
-/// Shows the state of IngressSourcePreserves, plans changes, explains nodes, finds faults.
+const RULES_EXAMPLES: &str = "\
+Examples:
+  kubectl isp rules web/frontend-1
+  kubectl isp rules web/frontend-1 --packet 'tcp 203.0.113.5 -> :8080'
+  kubectl isp rules web/frontend-1 --packet 'tcp uid 1000 -> 198.51.100.7:443'
+  kubectl isp rules web/frontend-1 -o json | jq -r .mode
+
+A packet is a protocol, its source, and its destination. Without a source, or with uid, gid or
+mark, a process of the pod sends it. Without a destination address, it is for the pod.
+
+A helper pod on the node of the pod reads the rules. It ends by itself, and this command
+deletes it, also when it is interrupted. The pod itself is not touched.
+
+Exit code 0: the rules are as the pod's manifest says, 2: they are not, they loop, or they leave
+something out, 1: they could not be read.";
+
+/// Shows the state of IngressSourcePreserves, plans changes, explains nodes and pods, finds faults.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-isp", bin_name = "kubectl isp", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -90,9 +113,14 @@ pub(crate) enum Command {
     /// Explain which preserved Services a node may see, why, and what its agent has acknowledged.
     #[command(after_help = EXPLAIN_NODE_HELP)]
     ExplainNode(ExplainNodeArgs),
-    /// Find faults that lose the client's source IP, with remedies. Nothing is written.
+    /// Find faults that lose the client's source IP, with remedies. Nothing is written without
+    /// --rules.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
+    /// Explain the redirect rules of a running pod: which mode is in force, and which ports go
+    /// where.
+    #[command(after_help = RULES_EXAMPLES)]
+    Rules(RulesArgs),
     /// Print a completion script for `kubectl-isp`.
     Completion {
         /// The shell.
@@ -156,6 +184,43 @@ pub(crate) struct DoctorArgs {
     /// Check a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
     #[arg(long, value_name = "DUMP")]
     pub(crate) from_dir: Option<PathBuf>,
+    /// Compare sidecars with the packet rules of their pods as well. Runs helper pods, see `rules`.
+    #[arg(long, conflicts_with = "from_dir")]
+    pub(crate) rules: bool,
+    #[command(flatten)]
+    pub(crate) helper: HelperArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RulesArgs {
+    /// The pod.
+    #[arg(value_name = "NAMESPACE/POD", value_parser = key)]
+    pub(crate) pod: Key,
+    /// Trace one packet through the rules, such as 'tcp 203.0.113.5 -> :8080'.
+    #[arg(long, value_name = "PACKET")]
+    pub(crate) packet: Option<Packet>,
+    /// Print all rules and the routing as well, in the words of `nft` and `ip`.
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// json, yaml: the explanation, for scripts.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<ListFormat>,
+    #[command(flatten)]
+    pub(crate) helper: HelperArgs,
+}
+
+/// The helper pod that reads rules.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HelperArgs {
+    /// Image of the helper pod. [default: the image pod-redirect that the installed webhook uses]
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// Namespace of the helper pod. It must admit host paths and capabilities.
+    #[arg(long, value_name = "NAMESPACE", default_value = HELPER_NAMESPACE)]
+    pub(crate) helper_namespace: String,
+    /// Namespace of the webhook.
+    #[arg(long, value_name = "NAMESPACE", default_value = SYSTEM_NAMESPACE)]
+    pub(crate) operator_namespace: String,
 }
 
 /// The output format for scripts.

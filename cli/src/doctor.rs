@@ -9,6 +9,7 @@
 //! | `selection` | the pods behind a Service |
 //! | `mesh`, `policy`, `routes`, `ranges` | Istio's settings and policies, routes, CIDR ranges |
 //! | `lists` | address lists of `NetworkPolicy`s and of ingress controllers |
+//! | `pod_rules` | the packet rules of pods, with `--rules` |
 //! | `finding` | the codes and their severities |
 //! | `report` | the text |
 
@@ -22,6 +23,7 @@ mod kinds;
 mod lists;
 mod live;
 mod mesh;
+mod pod_rules;
 mod policy;
 mod ranges;
 mod report;
@@ -42,17 +44,24 @@ use crate::error::CommandError;
 use crate::output;
 
 pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Outcome, CommandError> {
-    let (cluster, now) = match &arguments.from_dir {
+    let (cluster, now, connection) = if let Some(path) = &arguments.from_dir {
         // A dump is judged as of the time when it was taken.
-        Some(path) => dump::read(path)?,
-        None => (live::read(&Connection::open(place).await?).await?, Timestamp::now()),
+        let (cluster, taken) = dump::read(path)?;
+        (cluster, taken, None)
+    } else {
+        let connection = Connection::open(place).await?;
+        (live::read(&connection).await?, Timestamp::now(), Some(connection))
     };
     if let Some(service) = &arguments.service
         && !cluster.services.contains_key(service)
     {
         return Err(CommandError::NoService(service.clone()));
     }
-    let examination = examine(&cluster, arguments.service.as_ref(), now);
+    let mut examination = examine(&cluster, arguments.service.as_ref(), now);
+    if let Some(connection) = connection.filter(|_| arguments.rules) {
+        let pods = pod_rules::samples(&cluster, arguments.service.as_ref());
+        examination.add(pod_rules::compare(&connection, &arguments.helper, &pods).await?);
+    }
     match arguments.output {
         None => output::print_painted(&report::text(&cluster, &examination, output::width()))?,
         Some(ListFormat::Json) => output::print(&output::json(&examination)?)?,

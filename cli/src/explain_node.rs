@@ -2,9 +2,11 @@
 
 mod explanation;
 
-use isp_api::agent::runs_kube_proxy;
+use isp_api::node::AgentMode;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_plan::cluster::PodRole;
 use isp_plan::observe;
+use isp_plan::observe::runs_kube_proxy;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
@@ -27,21 +29,25 @@ pub(crate) async fn run(
     let node = Api::<Node>::all(client()).get_opt(name).await;
     let node = node.map_err(|error| connection.problem("get", &read::resource::<Node>(), error))?;
     let node = node.ok_or_else(|| CommandError::NoNode(name.to_owned()))?;
-    let report = Api::<IngressSourceNode>::all(client()).get_opt(name).await;
-    let report =
-        report.map_err(|error| connection.problem("get", &read::resource::<IngressSourceNode>(), error))?;
+    let mut reports = Vec::new();
+    for mode in [AgentMode::Filter, AgentMode::Beside] {
+        let report = Api::<IngressSourceNode>::all(client()).get_opt(&mode.report_name(name)).await;
+        let problem = |error| connection.problem("get", &read::resource::<IngressSourceNode>(), error);
+        reports.extend(report.map_err(problem)?);
+    }
     let mut pods = Vec::new();
     let here = ListParams::default().fields(&format!("spec.nodeName={name}"));
     read::each(connection, Api::all(client()), here, |pod: Pod| {
         let proxies = pod.spec.iter().flat_map(|spec| &spec.containers).any(runs_kube_proxy);
-        if let Some(facts) = observe::pod(&pod).filter(|_| proxies) {
+        let concerns = |facts: &isp_plan::cluster::Pod| proxies || facts.role == Some(PodRole::Beside);
+        if let Some(facts) = observe::pod(&pod).filter(concerns) {
             pods.push((observe::key(&pod.metadata), facts));
         }
     })
     .await?;
     let node = observe::node(&node);
-    let (report, width) = (report.as_ref(), output::width());
-    let facts = Facts { name, node: &node, objects: &objects, report, pods: &pods, width };
+    let width = output::width();
+    let facts = Facts { name, node: &node, objects: &objects, reports: &reports, pods: &pods, width };
     let Explanation { text, sound } = explain(&facts);
     output::print_painted(&text)?;
     Ok(Outcome::of(sound))

@@ -1,12 +1,12 @@
 //! `kubectl isp`: shows the state of IngressSourcePreserves, plans changes, explains nodes and
-//! finds faults. It only reads.
+//! pods, and finds faults. It only reads, except that `rules` runs a helper pod.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read` | lists, page by page |
-//! | `status`, `plan`, `explain_node`, `doctor` | one command each: reading, and pure functions |
+//! | `status`, `plan`, `explain_node`, `doctor`, `rules` | one command each: reading, and pure functions |
 //! | `text` | layout: blocks, wrapped lines, ages |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 
@@ -18,6 +18,7 @@ mod explain_node;
 mod output;
 mod plan;
 mod read;
+mod rules;
 mod status;
 mod text;
 
@@ -68,6 +69,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
             explain_node::run(&Connection::open(place).await?, arguments).await
         }
         Command::Doctor(arguments) => doctor::run(place, arguments).await,
+        Command::Rules(arguments) => rules::run(&Connection::open(place).await?, arguments).await,
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "kubectl-isp", &mut script);

@@ -6,6 +6,7 @@
 //! | `merge` | the objects after the file is applied |
 //! | `forecast` | the simulation, and its result as data |
 //! | `describe` | one sentence for each action |
+//! | `redirects` | what new pods get, in words |
 //! | `render` | the result as text |
 
 mod describe;
@@ -13,6 +14,7 @@ pub(crate) mod file;
 mod forecast;
 mod image;
 mod merge;
+mod redirects;
 mod render;
 mod snapshot;
 
@@ -25,6 +27,7 @@ use crate::cli::{ListFormat, PlanArgs};
 use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::output;
+use crate::text::wrap_lines;
 
 pub(crate) async fn run(
     connection: &Connection,
@@ -47,7 +50,10 @@ pub(crate) async fn run(
     };
     let forecast = forecast::forecast(cluster, &before, settings, now, &changes);
     match arguments.output {
-        None => output::print_painted(&render::render(&forecast))?,
+        None => {
+            let text = wrap_lines(&render::render(&forecast), output::width(), render::INDENT);
+            output::print_painted(&text)?
+        }
         Some(ListFormat::Json) => output::print(&output::json(&forecast)?)?,
         Some(ListFormat::Yaml) => output::print(&output::yaml(&forecast)?)?,
     };

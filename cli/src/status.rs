@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use self::follow::Following;
-pub(crate) use self::lag::lag;
+pub(crate) use self::lag::{Wanted, unserved};
 use self::nodes::Nodes;
 use self::operator::Operator;
 use self::report::Context;

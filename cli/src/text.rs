@@ -34,11 +34,23 @@ impl Block {
     pub(crate) fn field(&mut self, name: &str, lines: impl IntoIterator<Item = String>) {
         let width = self.width.map_or(usize::MAX, |width| width - INDENT);
         let lines: Vec<String> = lines.into_iter().flat_map(|line| wrap(&line, width, HANGING)).collect();
-        self.commands(name, lines);
+        self.lines(name, lines);
     }
 
-    /// Adds commands. They are never wrapped, so that they can be copied.
+    /// Adds commands. They are never wrapped, so that they can be copied; a comment that does not
+    /// fit precedes its command.
     pub(crate) fn commands(&mut self, name: &str, lines: impl IntoIterator<Item = String>) {
+        let width = self.width.map_or(usize::MAX, |width| width - INDENT);
+        let lines = lines.into_iter().flat_map(|line| match line.split_once("   # ") {
+            Some((command, comment)) if line.chars().count() > width => {
+                vec![format!("# {comment}"), command.to_owned()]
+            }
+            _ => vec![line],
+        });
+        self.lines(name, lines);
+    }
+
+    fn lines(&mut self, name: &str, lines: impl IntoIterator<Item = String>) {
         for (place, line) in lines.into_iter().enumerate() {
             let mut head = if place == 0 { format!("  {name}") } else { String::new() };
             if head.len() >= INDENT {
@@ -60,6 +72,13 @@ impl Block {
 pub(crate) fn printable(text: &str) -> String {
     let letters = text.chars();
     letters.map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect()
+}
+
+/// Wraps the lines of a text. Further lines of each begin in the column `indent`.
+pub(crate) fn wrap_lines(text: &str, width: Option<usize>, indent: usize) -> String {
+    let width = width.map_or(usize::MAX, |width| width.max(MIN_WIDTH));
+    let hanging = |line: &str| (indent + line.trim_start().len()).saturating_sub(line.len());
+    text.lines().flat_map(|line| wrap(line, width, hanging(line))).map(|line| line + "\n").collect()
 }
 
 /// Breaks a line at blanks. Further lines are indented by `hanging` more than the first one.
@@ -131,6 +150,13 @@ pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
         (_, _, 2..8) => two(days, 'd', hours % 24, 'h'),
         _ => format!("{days}d"),
     }
+}
+
+/// The command that makes an object use mode Beside, which needs no kube-proxy and has no pools.
+pub(crate) fn use_beside(object: &str) -> String {
+    format!(
+        r#"kubectl patch isp {object} --type=merge -p '{{"spec":{{"mode":"Beside","nodePools":null}}}}'   # works beside any kube-proxy, or without one"#
+    )
 }
 
 /// A selector of nodes in the syntax of `kubectl get -l`.

@@ -1,4 +1,5 @@
-//! `doctor` on dumps, without any cluster: what it prints, and what it ends with. What it finds is tested beside the code.
+//! `doctor` on dumps, without any cluster: what it prints, and what it ends with. What it finds is
+//! tested beside the code.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

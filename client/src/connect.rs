@@ -13,11 +13,11 @@ const READ_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
 
 /// Why the client could not be created.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum ClientError {
-    #[error("no API server is known: {0}; run it in a pod, or name a kubeconfig in KUBECONFIG")]
+    #[error("no API server is configured: {0}; run the program in a pod, or set KUBECONFIG")]
     Unknown(#[from] Box<kube::config::InferConfigError>),
-    #[error("cannot make a client of the API server: {0}")]
+    #[error("cannot create a client for the API server: {0}")]
     Client(#[from] Box<kube::Error>),
 }
 

@@ -17,6 +17,7 @@ mod story;
 mod table;
 mod world;
 
+use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
@@ -44,7 +45,8 @@ pub(crate) struct Arguments {
     no_istio: bool,
     #[command(flatten)]
     families: FamilyFlags,
-    /// How non-ingress nodes stop intercepting traffic to the Services' external IPs.
+    /// How non-ingress nodes stop intercepting traffic to the Services' external IPs: the object's
+    /// `spec.mode`.
     #[arg(long, value_enum, default_value_t, ignore_case = true)]
     mode: Mode,
     /// Print the tables as JSON to standard output, and all other output to standard error.
@@ -65,6 +67,19 @@ enum Mode {
     #[default]
     #[value(name = "Filter")]
     Filter,
+    /// kube-proxy skips the Services, and an agent on every node serves them. kube-proxy's objects
+    /// and pods are compared and must not change.
+    #[value(name = "Beside")]
+    Beside,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Filter => "Filter",
+            Self::Beside => "Beside",
+        })
+    }
 }
 
 fn main() -> ExitCode {
@@ -95,7 +110,7 @@ fn play(arguments: &Arguments, screen: &Screen) -> Result<Option<bool>, StoryErr
         }
     });
     if matches!(ended, Ok(None)) {
-        screen.say("interrupted; the cluster is taken away");
+        screen.say("interrupted; removing the cluster");
         // Waits for blocking tasks first: they may still write to the lab's directory.
         drop(runtime);
         isp_lab::down(&arguments.name)?;

@@ -124,7 +124,7 @@ impl Program {
             // The client may have just ended.
             let _ = kill(client, Signal::SIGINT);
         }
-        let gone = || StoryError::Missing("the end of the client that kept asking".to_owned());
+        let gone = || StoryError::Missing("the client to exit".to_owned());
         timeout(END, self.child.wait()).await.map_err(|_| gone())?.map_err(StoryError::Client)?;
         self.reader.await.map_err(|_| gone())
     }

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use isp_api::IngressSourcePreserve;
 use isp_api::preserve::Phase;
-use isp_lab::LabError;
+use isp_lab::{KubeProxyState, LabError};
 use serde::Serialize;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use crate::Arguments;
 use crate::probe;
 use crate::screen::{Screen, Tone};
 use crate::steady::{Counts, Steady};
 use crate::table::{self, Stage, Table, Target};
 use crate::world::{DEPLOYMENT, NAMESPACE, World};
+use crate::{Arguments, Mode};
 
 const OVERLAY: &str = "manifests/overlays/lab";
 const DEADLINE: Duration = Duration::from_mins(5);
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(300);
 
 /// Why the demo could not be completed.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub(crate) enum StoryError {
     #[error(transparent)]
     Lab(Box<LabError>),
@@ -31,15 +31,17 @@ pub(crate) enum StoryError {
     Kube(Box<kube::Error>),
     #[error("no runtime: {0}")]
     Runtime(std::io::Error),
-    #[error("the client could not be started: {0}")]
+    #[error("cannot start the client: {0}")]
     Client(std::io::Error),
-    #[error("{0} is missing; `cargo xtask lab --name demo logs …` tells more with --keep")]
+    #[error("{0} is missing; run the demo with --keep and read `cargo xtask lab --name demo logs …`")]
     Missing(String),
-    #[error("the router's counter cannot be used: {0}")]
+    #[error("cannot use the router's packet counter: {0}")]
     Router(String),
-    #[error("{what} not within {} s: {stands}", DEADLINE.as_secs())]
+    #[error("timed out after {} s waiting until {what}: {stands}", DEADLINE.as_secs())]
     Late { what: &'static str, stands: String },
-    #[error("the tables could not be printed: {0}")]
+    #[error("cannot read {file}: {problem}")]
+    Sample { file: &'static str, problem: String },
+    #[error("cannot print the tables: {0}")]
     Print(std::io::Error),
 }
 
@@ -54,7 +56,11 @@ impl From<kube::Error> for StoryError {
 #[serde(rename_all = "camelCase")]
 struct Report {
     as_it_should_be: bool,
+    mode: String,
     proxy_mode: String,
+    /// The parts of kube-proxy that changed, in a mode that must not touch it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kube_proxy_changes: Option<Vec<String>>,
     ip_families: Vec<&'static str>,
     mesh: bool,
     tables: Vec<Table>,
@@ -68,12 +74,13 @@ pub(crate) async fn tell(arguments: &Arguments, screen: &Screen) -> Result<bool,
     );
     let mut world = World::up(arguments, screen).await?;
     probe::wait_until_served(&world).await?;
+    let kube_proxy = KubeProxyState::look(&world.lab).await?;
     screen.heading("2. Which source IP each hop sees");
     let before = show(&world, Stage::Before, screen).await?;
     let steady = Steady::start(&world).await?;
     screen.heading("3. Apply one object under continuous traffic");
     install(&world, screen).await?;
-    apply(&world, &steady, screen).await?;
+    apply(&world, arguments.mode, &steady, screen).await?;
     restart(&world, &steady, screen).await?;
     screen.heading("4. Which source IP each hop sees now");
     world.look_again().await?;
@@ -83,19 +90,27 @@ pub(crate) async fn tell(arguments: &Arguments, screen: &Screen) -> Result<bool,
         screen.say(&line);
     }
     let mut tables = vec![before, after];
+    let mut kube_proxy_changes = kube_proxy.changes(&KubeProxyState::look(&world.lab).await?);
     if !arguments.keep {
         screen.heading("5. Delete the object; everything is restored");
         delete(&world, &steady, screen).await?;
         restart(&world, &steady, screen).await?;
         world.look_again().await?;
         tables.push(show(&world, Stage::Restored, screen).await?);
+        kube_proxy_changes.extend(kube_proxy.changes(&KubeProxyState::look(&world.lab).await?));
     }
+    kube_proxy_changes.sort();
+    kube_proxy_changes.dedup();
+    let kube_proxy_changes = (arguments.mode == Mode::Beside).then_some(kube_proxy_changes);
     let steady = steady.end().await?;
     let report = Report {
         as_it_should_be: steady.sent > 0
             && steady.failed == 0
+            && kube_proxy_changes.as_ref().is_none_or(Vec::is_empty)
             && tables.iter().all(Table::is_as_it_should_be),
+        mode: arguments.mode.to_string(),
         proxy_mode: arguments.proxy_mode.to_string(),
+        kube_proxy_changes,
         ip_families: world.families().names(),
         mesh: world.has_mesh(),
         tables,
@@ -128,11 +143,19 @@ async fn install(world: &World, screen: &Screen) -> Result<(), StoryError> {
     Ok(())
 }
 
-async fn apply(world: &World, steady: &Steady, screen: &Screen) -> Result<(), StoryError> {
+async fn apply(world: &World, mode: Mode, steady: &Steady, screen: &Screen) -> Result<(), StoryError> {
     let (name, file) = world.sample();
-    screen.say(&format!("  $ kubectl apply -f {file}"));
-    let path = World::path(file).display().to_string();
-    world.lab.kubectl(["apply", "-f", &path]).await?;
+    match mode {
+        Mode::Filter => {
+            screen.say(&format!("  $ kubectl apply -f {file}"));
+            let path = World::path(file).display().to_string();
+            world.lab.kubectl(["apply", "-f", &path]).await?;
+        }
+        Mode::Beside => {
+            screen.say(&format!("  $ kubectl apply -f {file}  # with spec.mode: {mode}"));
+            world.lab.apply(&world.object(mode)?.to_string()).await?;
+        }
+    }
     follow(world, steady, screen, "the object is Ready", |object| {
         let status = object.and_then(|object| object.status.as_ref());
         status.is_some_and(|status| status.phase == Some(Phase::Ready))
@@ -214,6 +237,13 @@ fn conclude(report: &Report, screen: &Screen) {
     screen.say(&format!("  {sent} requests over new connections, {failed} failed, slowest {slowest_ms} ms"));
     for failure in failures {
         screen.say(&format!("  {failure}"));
+    }
+    if let Some(changes) = &report.kube_proxy_changes {
+        screen.heading("kube-proxy");
+        screen.say(&match changes.as_slice() {
+            [] => "  its DaemonSet, ConfigMap and pods are the same as before".to_owned(),
+            changes => format!("  UNEXPECTED: changed: {}", changes.join(", ")),
+        });
     }
     let (tone, words) = if report.as_it_should_be {
         (Tone::Good, "All results are as expected.")

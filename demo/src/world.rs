@@ -3,7 +3,7 @@
 
 mod objects;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
@@ -12,13 +12,13 @@ use isp_lab::{Lab, Place, istio};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) use self::objects::{GUARDED, OPEN};
-use crate::Arguments;
 use crate::screen::Screen;
 use crate::story::StoryError;
 use crate::table::{Addresses, Asker};
+use crate::{Arguments, Mode};
 
 const INGRESS: &str = "edge-1";
 /// The node of the source pod and host.
@@ -88,6 +88,16 @@ impl World {
         }
     }
 
+    /// The demo's object, with its mode.
+    pub(crate) fn object(&self, mode: Mode) -> Result<Value, StoryError> {
+        let (_, file) = self.sample();
+        let bad = |problem: String| StoryError::Sample { file, problem };
+        let text = std::fs::read_to_string(Self::path(file)).map_err(|error| bad(error.to_string()))?;
+        let mut object: Value = serde_yaml::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        object["spec"]["mode"] = json!(mode.to_string());
+        Ok(object)
+    }
+
     /// The absolute path of a file in the repository.
     pub(crate) fn path(of: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of)
@@ -122,7 +132,7 @@ impl World {
     pub(crate) async fn packets_at_the_router(&self) -> Result<u64, StoryError> {
         let list = ["nft", "--json", "list", "counter", "inet", "demo", "asking"];
         let output = self.lab.exec(&Place::Router, &list).await?;
-        let printed: serde_json::Value = serde_json::from_str(&output.stdout).unwrap_or_default();
+        let printed: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
         let mut listed = printed["nftables"].as_array().into_iter().flatten();
         let packets = listed.find_map(|entry| entry["counter"]["packets"].as_u64());
         packets.ok_or_else(|| StoryError::Router(output.stderr))
@@ -164,7 +174,7 @@ async fn addresses(lab: &Lab, mesh: bool) -> Result<Vec<Addresses>, StoryError> 
             pod: first(addresses_of(&asking))?,
             host: first(asking_node.addresses(families))?,
             ingress_node: first(ingress.addresses(families))?,
-            ingress_bridge: first(firsts_of(&ingress.pod_cidrs(families)))?,
+            ingress_bridge: first(ingress.pods().hosts(1, families))?,
             other_node: first(other.addresses(families))?,
             external,
             cluster_ip: first(cluster_ips.clone())?,
@@ -180,15 +190,6 @@ fn addresses_of(pod: &Pod) -> Vec<IpAddr> {
     let status = pod.status.as_ref().filter(|_| running);
     let listed = status.and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
     listed.filter_map(|address| address.ip.parse().ok()).collect()
-}
-
-/// The first address of each pod network, which is the node's own.
-fn firsts_of(networks: &[String]) -> Vec<IpAddr> {
-    let first = |network: &String| match network.split_once('/')?.0.parse().ok()? {
-        IpAddr::V4(network) => Some(Ipv4Addr::from_bits(network.to_bits() + 1).into()),
-        IpAddr::V6(network) => Some(Ipv6Addr::from_bits(network.to_bits() + 1).into()),
-    };
-    networks.iter().filter_map(first).collect()
 }
 
 /// Gives the application's Service an external IP in each family, as a cloud provider would, and

@@ -89,7 +89,11 @@ fn in_a_mesh_every_cell_is_as_it_should_be() {
     // `cargo xtask demo` passes its arguments to this program; README uses none.
     let [readme] = isp_lab::docs::commands("README.md", "in_a_mesh_every_cell_is_as_it_should_be").unwrap();
     assert_eq!(readme.words(), [["cargo", "xtask", "demo"]]);
-    let report = report(&demo("demo-mesh").output().unwrap());
+    expect_cells_of_a_mesh(&report(&demo("demo-mesh").output().unwrap()));
+    assert!(is_gone("demo-mesh"));
+}
+
+fn expect_cells_of_a_mesh(report: &Value) {
     for (table, (stage, rows)) in
         [("before", BEFORE), ("after", AFTER), ("restored", BEFORE)].iter().enumerate()
     {
@@ -102,17 +106,37 @@ fn in_a_mesh_every_cell_is_as_it_should_be() {
     assert_eq!(report["steady"]["failed"], 0);
     assert!(report["steady"]["sent"].as_u64().unwrap() > 500, "{}", report["steady"]);
     assert_eq!(report["asItShouldBe"], true);
-    assert!(is_gone("demo-mesh"));
+}
+
+/// kube-proxy's modes. The campaign runs all combinations of a demo in mode Beside.
+fn proxy_modes(most_telling: &'static str) -> Vec<&'static str> {
+    match std::env::var_os("ISP_SOAK_BESIDE") {
+        None => vec![most_telling],
+        Some(_) => vec!["nftables", "iptables"],
+    }
 }
 
 #[test]
-fn without_a_mesh_and_with_iptables_twice_in_a_row() {
-    for _ in 0..2 {
-        let arguments = ["--no-istio", "--proxy-mode", "iptables", "--mode", "Filter"];
+fn beside_in_a_mesh_every_cell_is_the_same_and_kube_proxy_is_untouched() {
+    for proxy_mode in proxy_modes("nftables") {
+        let arguments = ["--mode", "beside", "--proxy-mode", proxy_mode];
+        let report = report(&demo("demo-beside-mesh").args(arguments).output().unwrap());
+        expect_cells_of_a_mesh(&report);
+        assert_eq!((&report["mode"], &report["kubeProxyChanges"]), (&json!("Beside"), &json!([])));
+        assert!(is_gone("demo-beside-mesh"));
+    }
+}
+
+#[test]
+fn without_a_mesh_and_with_iptables_in_one_mode_after_the_other() {
+    for mode in ["Filter", "Beside"] {
+        let arguments = ["--no-istio", "--proxy-mode", "iptables", "--mode", mode];
         let report = report(&demo("demo-plain").args(arguments).output().unwrap());
         let client = |table: usize| report["tables"][table]["cells"][0]["seen"]["application"].clone();
         assert_eq!([0, 1, 2].map(client), ["10.244.1.1", "198.51.100.10", "10.244.1.1"]);
         assert_eq!((&report["asItShouldBe"], &report["steady"]["failed"]), (&json!(true), &json!(0)));
+        let changes = if mode == "Beside" { json!([]) } else { Value::Null };
+        assert_eq!((&report["mode"], &report["kubeProxyChanges"]), (&json!(mode), &changes));
         assert!(is_gone("demo-plain"));
     }
 }
@@ -135,25 +159,38 @@ fn families() -> Vec<(&'static str, &'static str)> {
 
 #[test]
 fn with_ipv6_every_cell_is_as_it_should_be_in_each_family() {
-    for (flag, mode) in families() {
-        let arguments = ["--no-istio", flag, "--proxy-mode", mode];
-        let report = report(&demo("demo-families").args(arguments).output().unwrap());
-        let has = |family: &str| flag == "--dual-stack" || family == "IPv6";
-        let wanted: Vec<_> = FAMILIES.into_iter().filter(|(family, ..)| has(family)).collect();
-        assert_eq!(report["ipFamilies"], json!(wanted.iter().map(|(name, ..)| name).collect::<Vec<_>>()));
-        for (stage, table) in report["tables"].as_array().unwrap().iter().enumerate() {
-            let cells = table["cells"].as_array().unwrap();
-            assert_eq!(cells.len(), wanted.len() * QUESTIONS);
-            for (cells, (family, client, bridge)) in cells.chunks(QUESTIONS).zip(&wanted) {
-                // The client's request to the external IP, before, after and restored.
-                let seen = if stage == 1 { client } else { bridge };
-                assert_eq!(cells[0]["own"], *client, "{family}");
-                assert_eq!(cells[0]["seen"]["application"], *seen, "{family}, {stage}");
-            }
-        }
-        assert_eq!((&report["asItShouldBe"], &report["steady"]["failed"]), (&json!(true), &json!(0)));
-        assert!(is_gone("demo-families"));
+    for (flag, proxy_mode) in families() {
+        expect_cells_of_each_family(flag, proxy_mode, "Filter");
     }
+}
+
+#[test]
+fn beside_with_two_families_every_cell_is_the_same_and_kube_proxy_is_untouched() {
+    for proxy_mode in proxy_modes("iptables") {
+        expect_cells_of_each_family("--dual-stack", proxy_mode, "Beside");
+    }
+}
+
+fn expect_cells_of_each_family(flag: &str, proxy_mode: &str, mode: &str) {
+    let arguments = ["--no-istio", flag, "--proxy-mode", proxy_mode, "--mode", mode];
+    let report = report(&demo("demo-families").args(arguments).output().unwrap());
+    let has = |family: &str| flag == "--dual-stack" || family == "IPv6";
+    let wanted: Vec<_> = FAMILIES.into_iter().filter(|(family, ..)| has(family)).collect();
+    assert_eq!(report["ipFamilies"], json!(wanted.iter().map(|(name, ..)| name).collect::<Vec<_>>()));
+    for (stage, table) in report["tables"].as_array().unwrap().iter().enumerate() {
+        let cells = table["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), wanted.len() * QUESTIONS);
+        for (cells, (family, client, bridge)) in cells.chunks(QUESTIONS).zip(&wanted) {
+            // The client's request to the external IP, before, after and restored.
+            let seen = if stage == 1 { client } else { bridge };
+            assert_eq!(cells[0]["own"], *client, "{family}");
+            assert_eq!(cells[0]["seen"]["application"], *seen, "{family}, {stage}");
+        }
+    }
+    assert_eq!((&report["asItShouldBe"], &report["steady"]["failed"]), (&json!(true), &json!(0)));
+    let changes = if mode == "Beside" { json!([]) } else { Value::Null };
+    assert_eq!((&report["mode"], &report["kubeProxyChanges"]), (&json!(mode), &changes));
+    assert!(is_gone("demo-families"));
 }
 
 /// The moments to interrupt it, in seconds since its start, and its arguments. The campaign has

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use isp_lab::provision::{self, KubernetesVersion, Purpose};
-use isp_lab::topology::FamilyFlags;
+use isp_lab::topology::{FamilyFlags, KubeProxyOn};
 use isp_lab::{Lab, LabError, Place, ProxyMode, init, release, run_guest};
 
 /// A real Kubernetes cluster on this machine, without Docker.
@@ -65,13 +65,23 @@ enum Command {
         /// The archive.
         archive: PathBuf,
     },
-    /// Pack a program of this workspace as its release image, an OCI archive.
+    /// Pack programs of this workspace as their release images, in one OCI archive.
     Pack {
-        /// The program, from a release build.
-        program: PathBuf,
-        /// The directory for the archive.
-        #[arg(long, value_name = "DIR")]
+        /// The programs, from a release build. For several architectures, name each program once
+        /// for each, one after the other.
+        #[arg(required = true)]
+        programs: Vec<PathBuf>,
+        /// The registry in the names of the images.
+        #[arg(long, default_value = release::REGISTRY)]
+        registry: String,
+        /// The archive.
+        #[arg(long, value_name = "FILE")]
         out: PathBuf,
+    },
+    /// Print the path of a pinned program, kubectl or helm. Builds it if it is missing.
+    Program {
+        /// The program.
+        name: String,
     },
     /// Build or install everything that a kind of test needs.
     Provision {
@@ -108,6 +118,10 @@ struct Up {
     /// kube-proxy's mode.
     #[arg(long, value_enum, default_value_t)]
     proxy_mode: ProxyMode,
+    /// Nodes that do not run the pod of kube-proxy's DaemonSet: NODE=process, as k3s does, or
+    /// NODE=none; separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NODE=HOW")]
+    kube_proxy: Vec<KubeProxyOn>,
     /// The Kubernetes release.
     #[arg(long, default_value_t)]
     kubernetes: KubernetesVersion,
@@ -191,7 +205,17 @@ async fn act(name: &str, command: Command) -> Result<ExitCode, LabError> {
             io::copy(&mut file, &mut io::stdout()).map_err(|source| LabError::File { path, source })?;
         }
         Command::LoadImage { archive } => Lab::attach(name).await?.load_image(&archive).await?,
-        Command::Pack { program, out } => println!("{}", release::write(&program, &out)?.display()),
+        Command::Pack { programs, registry, out } => {
+            release::write(&programs, &registry, &out)?;
+            println!("{}", out.display());
+        }
+        Command::Program { name } => {
+            let program = match name.as_str() {
+                "helm" => provision::helm(say)?,
+                other => provision::program_of(KubernetesVersion::default(), other, say)?,
+            };
+            println!("{}", program.display());
+        }
         Command::Provision { purpose, kubernetes } => {
             provision::provision(purpose, kubernetes, say)?;
         }
@@ -218,6 +242,7 @@ async fn up(name: &str, arguments: Up) -> Result<(), LabError> {
         .name(name)
         .nodes(arguments.nodes)
         .proxy_mode(arguments.proxy_mode)
+        .kube_proxy(arguments.kube_proxy)
         .kubernetes(arguments.kubernetes)
         .istio(arguments.istio)
         .families(arguments.families.families())

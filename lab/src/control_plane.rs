@@ -5,7 +5,6 @@
 mod processes;
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -22,18 +21,19 @@ use crate::components::{self, Component, ControlPlaneSettings};
 use crate::credentials::Credentials;
 use crate::dirs::{self, DirsError};
 use crate::pki::PkiError;
+use crate::ports::free_address;
 use crate::provision::{self, KubernetesVersion, Programs, ProvisionError, Purpose};
 use crate::topology::Families;
 
 const DEADLINE: Duration = Duration::from_secs(90);
-/// Another process may take a free port before it is used.
+/// A reserved port can still be lost, if a program takes longer than a minute to bind it.
 const ATTEMPTS: usize = 3;
 
 static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
 
 /// Why a control plane could not be started or used.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum ControlPlaneError {
     #[error(transparent)]
     Dirs(#[from] DirsError),
@@ -43,17 +43,17 @@ pub enum ControlPlaneError {
     Pki(#[from] PkiError),
     #[error(transparent)]
     Command(#[from] CommandError),
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot access {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("{component} ended while the control plane started; its log ends with\n{log}")]
+    #[error("{component} exited while the control plane was starting; the end of its log:\n{log}")]
     Ended { component: String, log: String },
-    #[error("the API server was not ready within {} s: {detail}", DEADLINE.as_secs())]
+    #[error("the API server was not ready after {} s: {detail}", DEADLINE.as_secs())]
     NotReady { detail: String },
     #[error("the API server did not answer: {0}")]
     Kube(#[from] Box<kube::Error>),
-    #[error("the kubeconfig could not be used: {0}")]
+    #[error("cannot use the kubeconfig: {0}")]
     Kubeconfig(#[from] Box<kube::config::KubeconfigError>),
-    #[error("a thread of this program was lost")]
+    #[error("a thread of this program panicked")]
     Lost,
 }
 
@@ -81,17 +81,23 @@ impl ControlPlane {
 
     /// Starts a separate control plane of another release.
     pub async fn start_version(version: KubernetesVersion) -> Result<Self, ControlPlaneError> {
-        Self::start_as(version, None).await
+        Self::start_as(version, Families::Ipv4, None).await
+    }
+
+    /// Starts a separate control plane whose Services can have addresses of both families.
+    pub async fn start_dual_stack() -> Result<Self, ControlPlaneError> {
+        Self::start_as(KubernetesVersion::default(), Families::Dual, None).await
     }
 
     /// Starts a separate control plane with an `AdmissionConfiguration`, which can set the API
     /// server's credentials for webhooks.
     pub async fn start_with_admission(configuration: &Path) -> Result<Self, ControlPlaneError> {
-        Self::start_as(KubernetesVersion::default(), Some(configuration)).await
+        Self::start_as(KubernetesVersion::default(), Families::Ipv4, Some(configuration)).await
     }
 
     async fn start_as(
         version: KubernetesVersion,
+        families: Families,
         admission: Option<&Path>,
     ) -> Result<Self, ControlPlaneError> {
         let provision = move || provision::provision(Purpose::Api, version, say);
@@ -99,7 +105,7 @@ impl ControlPlane {
             tokio::task::spawn_blocking(provision).await.map_err(|_| ControlPlaneError::Lost)??;
         let mut attempt = 1;
         loop {
-            match Self::try_start(&programs, admission).await {
+            match Self::try_start(&programs, families, admission).await {
                 Err(ControlPlaneError::Ended { log, .. })
                     if attempt < ATTEMPTS && log.contains("address already in use") =>
                 {
@@ -110,7 +116,11 @@ impl ControlPlane {
         }
     }
 
-    async fn try_start(programs: &Programs, admission: Option<&Path>) -> Result<Self, ControlPlaneError> {
+    async fn try_start(
+        programs: &Programs,
+        families: Families,
+        admission: Option<&Path>,
+    ) -> Result<Self, ControlPlaneError> {
         let directory = new_directory()?;
         let [api, etcd, peers] = free_ports().map_err(|source| file(&directory, source))?;
         let server = format!("https://127.0.0.1:{api}");
@@ -122,7 +132,7 @@ impl ControlPlane {
             api_port: api,
             etcd_ports: (etcd, peers),
             data: directory.join("etcd"),
-            families: Families::Ipv4,
+            families,
             audit: audit_log(&directory),
             admission: admission.map(Path::to_owned),
             manager_port: None,
@@ -276,11 +286,5 @@ fn new_directory() -> Result<PathBuf, ControlPlaneError> {
 }
 
 fn free_ports() -> std::io::Result<[u16; 3]> {
-    // All listeners are open before any is closed, so that the ports differ.
-    let listeners = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-    let mut ports = [0; 3];
-    for (port, listener) in ports.iter_mut().zip(listeners) {
-        *port = listener?.local_addr()?.port();
-    }
-    Ok(ports)
+    Ok([free_address()?.port(), free_address()?.port(), free_address()?.port()])
 }

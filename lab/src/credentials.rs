@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::pki::{Authority, Pair, PkiError, Usage, token_keys, write_private};
@@ -145,18 +147,13 @@ fn kubeconfig(authority: &str, user: &str, pair: &Pair, server: &str) -> serde_j
         "kind": "Config",
         "clusters": [{"name": "lab", "cluster": {
             "server": server,
-            "certificate-authority-data": base64(authority),
+            "certificate-authority-data": STANDARD.encode(authority),
         }}],
         "users": [{"name": user, "user": {
-            "client-certificate-data": base64(&pair.certificate),
-            "client-key-data": base64(&pair.key),
+            "client-certificate-data": STANDARD.encode(&pair.certificate),
+            "client-key-data": STANDARD.encode(&pair.key),
         }}],
         "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": user}}],
         "current-context": "lab",
     })
-}
-
-/// Base64, through the type that Kubernetes objects use for it.
-fn base64(text: &str) -> serde_json::Value {
-    json!(k8s_openapi::ByteString(text.as_bytes().to_vec()))
 }

@@ -16,7 +16,7 @@ pub enum DirsError {
     NoHome(&'static str),
     /// The directory is under a path that nodes mount over.
     #[error(
-        "{} lies under {hidden}, of which every node has its own: set ISP_STATE_DIR and ISP_CACHE_DIR to places elsewhere",
+        "{} is under {hidden}, which every node replaces with its own: set ISP_STATE_DIR and ISP_CACHE_DIR to directories outside it",
         path.display()
     )]
     Hidden {

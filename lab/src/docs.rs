@@ -22,17 +22,17 @@ const FENCE: &str = "```";
 
 /// A page could not be used, or its commands failed.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum DocsError {
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot access {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("{test} runs {wanted} blocks of {page}, and these name it: {found:?}")]
+    #[error("{test} expects {wanted} blocks in {page}, but these blocks name it: {found:?}")]
     Count { page: String, test: String, wanted: usize, found: Vec<String> },
     #[error(transparent)]
     Command(#[from] CommandError),
     #[error("{block}ended with {:?}\n{}{}", output.code, output.stdout, output.stderr)]
     Failed { block: Box<Block>, output: Box<Output> },
-    #[error("{block}did not end within {} s", deadline.as_secs())]
+    #[error("{block}did not finish within {} s", deadline.as_secs())]
     Endless { block: Box<Block>, deadline: Duration },
 }
 

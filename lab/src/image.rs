@@ -8,6 +8,7 @@
 //! `rootfs` lays out the files, `closure` finds libraries, `layer` and `oci` write the archive.
 //! `cpio` writes the same files as an initramfs.
 
+mod architecture;
 mod closure;
 mod cpio;
 mod digest;
@@ -35,7 +36,7 @@ use self::{
 };
 
 /// Increment it to rebuild existing archives after a change of the output for the same input.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// ldconfig rewrites it whenever a library is installed or replaced.
 const LOADER_CACHE: &str = "/etc/ld.so.cache";
@@ -49,6 +50,9 @@ pub(crate) struct Image {
     linked: Vec<PathBuf>,
     accounts: Vec<Account>,
     settings: oci::Settings,
+    /// In OCI terms.
+    architecture: &'static str,
+    compressed: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -68,6 +72,8 @@ impl Image {
             linked: Vec::new(),
             accounts: Vec::new(),
             settings: oci::Settings::default(),
+            architecture: architecture::of_this_machine(),
+            compressed: false,
         }
     }
 
@@ -190,6 +196,18 @@ impl Image {
         self
     }
 
+    /// Sets the architecture to that of a program on the host, which may be built for another one.
+    pub(crate) fn architecture_of(mut self, program: &Path) -> Result<Self, Error> {
+        self.architecture = architecture::of(program)?;
+        Ok(self)
+    }
+
+    /// Compresses the layer. Worthwhile for images that are sent over a network.
+    pub(crate) fn compressed(mut self) -> Self {
+        self.compressed = true;
+        self
+    }
+
     /// A digest of paths, sizes, modification times and settings. While it is unchanged, so is the
     /// archive. It reads no file's content and resolves no libraries; their changes show in the
     /// loader's cache.
@@ -207,12 +225,33 @@ impl Image {
         let cache = Path::new(LOADER_CACHE);
         let cache = if self.linked.is_empty() || !cache.exists() { Value::Null } else { stamp(cache)? };
         let settings = self.settings.to_json();
-        Ok(Digest::of(json!([FORMAT, self.name, settings, cache, entries]).to_string().as_bytes()))
+        Ok(Digest::of(
+            json!([FORMAT, self.name, self.architecture, self.compressed, settings, cache, entries])
+                .to_string()
+                .as_bytes(),
+        ))
     }
 
-    /// Writes the archive atomically and returns the digest of the image.
-    pub(crate) fn write_archive(&self, archive: impl AsRef<Path>) -> Result<Digest, Error> {
-        oci::write(archive.as_ref(), &self.name, &self.rootfs()?, &self.settings)
+    /// Writes the archive atomically.
+    pub(crate) fn write_archive(&self, archive: impl AsRef<Path>) -> Result<(), Error> {
+        oci::write(archive.as_ref(), &[self.contents()?])
+    }
+
+    /// Writes several images to one archive, atomically. Images that follow each other with the
+    /// same name become one image for several architectures.
+    pub(crate) fn write_archive_of(images: &[Self], archive: &Path) -> Result<(), Error> {
+        let contents = images.iter().map(Self::contents).collect::<Result<Vec<_>, _>>()?;
+        oci::write(archive, &contents)
+    }
+
+    fn contents(&self) -> Result<oci::Contents<'_>, Error> {
+        Ok(oci::Contents {
+            name: &self.name,
+            architecture: self.architecture,
+            rootfs: self.rootfs()?,
+            settings: &self.settings,
+            compressed: self.compressed,
+        })
     }
 
     /// Writes the files as an initramfs. Only the owner can read it, because it may contain

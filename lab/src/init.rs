@@ -35,66 +35,29 @@ use crate::topology::{CLIENT, CLIENT_2};
 
 /// Why init failed. Its log and `up` show the error.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum InitError {
-    /// A file in the lab's directory could not be used.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A namespace could not be created or entered.
     #[error(
         "cannot {what}: {source}; the lab needs root and a kernel with pid, mount and network namespaces"
     )]
-    Namespace {
-        /// The action that failed.
-        what: &'static str,
-        /// The kernel's error.
-        source: Errno,
-    },
-    /// A mount failed.
+    Namespace { what: &'static str, source: Errno },
     #[error("cannot mount {}: {source}", path.display())]
-    Mount {
-        /// The mount point.
-        path: PathBuf,
-        /// The kernel's error.
-        source: Errno,
-    },
-    /// The network of a place could not be set up.
+    Mount { path: PathBuf, source: Errno },
     #[error(
-        "cannot lay the network of {place}: {source}; the kernel must have veth, bridge, br_netfilter and nftables with nat"
+        "cannot set up the network of {place}: {source}; the kernel needs veth, bridge, br_netfilter and nftables with nat"
     )]
-    Network {
-        /// The place.
-        place: String,
-        /// The command that failed.
-        source: CommandError,
-    },
-    /// A sysctl could not be set.
+    Network { place: String, source: CommandError },
     #[error("cannot set /proc/sys/net/{key} in {place}: {source}; the kernel lacks this feature")]
-    Sysctl {
-        /// The place.
-        place: String,
-        /// The sysctl.
-        key: &'static str,
-        /// The I/O error.
-        source: io::Error,
-    },
-    /// The host's port is not available.
-    #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another with --api-port, or leave it out")]
-    Port {
-        /// The port.
-        port: u16,
-        /// The I/O error.
-        source: io::Error,
-    },
-    /// A thread or file that init needs could not be created.
+    Sysctl { place: String, key: &'static str, source: io::Error },
+    #[error(
+        "cannot listen on 127.0.0.1:{port}: {source}; choose another port with --api-port, or omit the option"
+    )]
+    Port { port: u16, source: io::Error },
     #[error("cannot {what}: {source}")]
-    Io {
-        /// The action that failed.
-        what: &'static str,
-        /// The I/O error.
-        source: io::Error,
-    },
-    /// The thread of a place has ended.
-    #[error("the thread of {0} is gone")]
+    Io { what: &'static str, source: io::Error },
+    #[error("the thread of {0} has exited")]
     PlaceGone(String),
 }
 
@@ -124,7 +87,7 @@ pub fn run(directory: &Path) -> Result<(), InitError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, spec.host_port))
         .map_err(|source| InitError::Port { port: spec.host_port, source })?;
     unshare(CloneFlags::CLONE_NEWNET)
-        .map_err(|source| InitError::Namespace { what: "make a network namespace", source })?;
+        .map_err(|source| InitError::Namespace { what: "create a network namespace", source })?;
     own_mounts()?;
 
     let control_plane = Place::here("control-plane")?;
@@ -149,7 +112,7 @@ pub fn run(directory: &Path) -> Result<(), InitError> {
 
     let port = listener
         .local_addr()
-        .map_err(|source| InitError::Io { what: "read the port that was given", source })?
+        .map_err(|source| InitError::Io { what: "read the assigned port", source })?
         .port();
     let supervisor = Arc::new(Supervisor::new(places, lab.clone(), spec.components));
     supervisor.start_first();

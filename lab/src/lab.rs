@@ -5,6 +5,8 @@ mod cgroups;
 mod echo;
 mod exec;
 mod failure;
+mod limits;
+mod owner;
 mod project;
 mod shipped;
 mod up;
@@ -40,7 +42,7 @@ use crate::topology::{self, Topology, TopologyError};
 
 /// Errors of a lab's operations.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum LabError {
     #[error(transparent)]
     Topology(#[from] TopologyError),
@@ -64,35 +66,35 @@ pub enum LabError {
         "lab name {0:?} is not a DNS label of at most 20 characters: use lower-case letters, digits and '-'"
     )]
     Name(String),
-    #[error("the lab {0} is running already: use it, end it with `down`, or choose another with --name")]
+    #[error("lab {0} is already running: use it, stop it with `down`, or choose another name with --name")]
     Running(String),
-    #[error("there is no lab {0}: start it with `up`")]
+    #[error("lab {0} does not exist: start it with `up`")]
     NotRunning(String),
     #[error(
-        "a lab needs root: it makes network, mount and pid namespaces with nodes in them; run it as root (tests that need no nodes run without it: `cargo xtask test unit api kernel`)"
+        "a lab needs root, because it creates network, mount and pid namespaces: run it as root (`cargo xtask test unit api kernel` runs the tests that do not need root)"
     )]
     NotRoot,
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot access {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("the program {0} of this workspace is not built: run `cargo build --workspace`")]
+    #[error("program {0} of this workspace has not been built: run `cargo build --workspace`")]
     NotBuilt(PathBuf),
-    #[error("{} is none of the programs that are released: operator, webhook, proxy-agent", .0.display())]
+    #[error("{} is not a released program; these are operator, webhook, proxy-agent and pod-redirect", .0.display())]
     NotReleased(PathBuf),
-    #[error("the lab's init ended: {0}")]
+    #[error("the lab's init exited: {0}")]
     InitEnded(String),
-    #[error("{what} did not come within {} s: {detail}", seconds.as_secs())]
+    #[error("timed out after {} s waiting for {what}: {detail}", seconds.as_secs())]
     Timeout { what: &'static str, seconds: Duration, detail: String },
     #[error("the API server did not answer: {0}")]
     Kube(#[from] Box<kube::Error>),
-    #[error("the kubeconfig could not be used: {0}")]
+    #[error("cannot use the kubeconfig: {0}")]
     Kubeconfig(#[from] Box<kube::config::KubeconfigError>),
     #[error("{error}\nlogs of all components: {}", logs.display())]
     Failed { error: Box<LabError>, logs: PathBuf },
-    #[error("there is no address left for a virtual machine: use fewer nodes")]
+    #[error("no address is left for a virtual machine: use fewer nodes")]
     Full,
-    #[error("interrupted; the lab is taken away")]
+    #[error("interrupted; removing the lab")]
     Interrupted,
-    #[error("a thread of this program was lost")]
+    #[error("a thread of this program panicked")]
     Lost,
 }
 
@@ -179,6 +181,7 @@ impl Lab {
     #[must_use]
     pub fn keep(mut self) -> Self {
         self.owned = false;
+        owner::forget(&self.directory);
         self
     }
 
@@ -264,8 +267,7 @@ impl Lab {
         let all = init::ask(&self.directory.control_socket(), &Request::Status).await?;
         let line = |status: &init::Status| {
             let state = status.pid.map_or_else(|| "stopped".to_owned(), |pid| format!("pid {pid}"));
-            let end =
-                status.last_end.as_ref().map(|end| format!(", last ended with {end}")).unwrap_or_default();
+            let end = status.last_end.as_ref().map(|end| format!(", last exit: {end}")).unwrap_or_default();
             format!("{:<28} {state}, {} restarts{end}", status.name, status.restarts)
         };
         Ok(all.iter().map(line).collect())
@@ -303,12 +305,12 @@ impl Drop for Lab {
         }
         if thread::panicking() {
             match self.save_logs() {
-                Ok(path) => eprintln!("logs of the lab {}: {}", self.spec.name, path.display()),
-                Err(error) => eprintln!("the logs of the lab {} could not be kept: {error}", self.spec.name),
+                Ok(path) => eprintln!("logs of lab {}: {}", self.spec.name, path.display()),
+                Err(error) => eprintln!("cannot keep the logs of lab {}: {error}", self.spec.name),
             }
         }
         if let Err(error) = down(&self.spec.name) {
-            eprintln!("the lab {} could not be ended: {error}", self.spec.name);
+            eprintln!("cannot stop lab {}: {error}", self.spec.name);
         }
     }
 }
@@ -366,8 +368,8 @@ fn wait_gone(pid: Pid) -> Result<(), LabError> {
     let (started, limit) = (Instant::now(), Duration::from_secs(20));
     while !is_dead(pid) {
         if started.elapsed() > limit {
-            let detail = format!("process {pid} is still there after SIGKILL");
-            return Err(LabError::Timeout { what: "the end of the lab's init", seconds: limit, detail });
+            let detail = format!("process {pid} is still running after SIGKILL");
+            return Err(LabError::Timeout { what: "the lab's init to exit", seconds: limit, detail });
         }
         thread::sleep(Duration::from_millis(20));
     }

@@ -7,7 +7,7 @@
 //!   and kube-proxy. Each node has its own network namespace. Two clients and a router are outside
 //!   the cluster. Istio is optional. Needs root.
 //! - [`ControlPlane`]: etcd, API server and controller-manager on loopback; kwok simulates nodes.
-//!   Needs no privileges. A [`Program`] is one of the project's binaries running against it.
+//!   Needs no privileges.
 //! - [`NetNs`]: a few network namespaces joined by veth pairs. Needs user namespaces, or root.
 //!
 //! [`docs`] extracts the commands of the project's documentation, so that tests can run them.
@@ -32,13 +32,15 @@ mod image;
 mod images;
 pub mod init;
 pub mod istio;
+mod kube_proxy_state;
 mod lab;
 mod netns;
 mod network;
 mod node;
 mod pki;
-mod program;
+mod ports;
 pub mod provision;
+pub mod proxies;
 pub mod release;
 mod spec;
 mod store;
@@ -50,10 +52,11 @@ pub use command::{CommandError, Output};
 pub use control_plane::{ControlPlane, ControlPlaneError};
 pub use image::Error as ImageError;
 pub use images::{ECHO_IMAGE, echo_program, pack};
+pub use kube_proxy_state::KubeProxyState;
 pub use lab::{
     Answer, Builder, EchoApp, Lab, LabError, Place, PlaceError, Protocol, ProxyMode, Seen, Shipped, down,
     list, log_path,
 };
-pub use netns::{End, NetNs, NetNsError};
-pub use program::{Program, free_address, until};
+pub use netns::{End, Entrance, NetNs, NetNsError};
+pub use ports::free_address;
 pub use vm::{GuestError, Vm, VmBuilder, VmError, run_guest};

@@ -1,11 +1,12 @@
 //! A few network namespaces joined by veth pairs, without a cluster: tests load rules into the real
 //! kernel and send real connections through them. Needs root, or user namespaces.
 
-use std::fs;
+use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sched::{CloneFlags, setns};
 use thiserror::Error;
 
 use crate::command::{self, CommandError, Output};
@@ -18,8 +19,16 @@ pub enum NetNsError {
     #[error("{0}; network namespaces need root, or a kernel that allows user namespaces, and veth")]
     Command(#[from] CommandError),
     /// The namespaces were not created in time.
-    #[error("the namespaces were not made: {0}")]
+    #[error("cannot create the namespaces: {0}")]
     NotMade(String),
+    /// A thread could not enter a namespace.
+    #[error("cannot enter the network namespace {place}: {source}; this needs root")]
+    Entrance {
+        /// The namespace.
+        place: String,
+        /// The reason.
+        source: std::io::Error,
+    },
 }
 
 /// One end of a veth pair.
@@ -38,6 +47,22 @@ pub struct End<'a> {
 pub struct NetNs {
     holder: Child,
     target: u32,
+}
+
+/// The way into a network namespace.
+#[derive(Debug)]
+pub struct Entrance {
+    place: String,
+    namespace: File,
+}
+
+impl Entrance {
+    /// Moves the current thread into the namespace, for good. Sockets that it opens then stay
+    /// there, whichever thread uses them.
+    pub fn enter(&self) -> Result<(), NetNsError> {
+        setns(&self.namespace, CloneFlags::CLONE_NEWNET)
+            .map_err(|errno| NetNsError::Entrance { place: self.place.clone(), source: errno.into() })
+    }
 }
 
 impl NetNs {
@@ -101,6 +126,13 @@ impl NetNs {
         command
     }
 
+    /// The way into a namespace for a thread of this process. Needs root.
+    pub fn entrance(&self, place: &str) -> Result<Entrance, NetNsError> {
+        let open = File::open(format!("/proc/{}/root/run/netns/{place}", self.target));
+        let namespace = open.map_err(|source| NetNsError::Entrance { place: place.to_owned(), source })?;
+        Ok(Entrance { place: place.to_owned(), namespace })
+    }
+
     fn run(&self, arguments: &[&str], input: &str) -> Result<Output, NetNsError> {
         let mut command = self.enter();
         Ok(command::run_with_input(command.args(arguments), input)?)
@@ -138,7 +170,7 @@ impl NetNs {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        Err(NetNsError::NotMade("the holder did not start within 10 s".to_owned()))
+        Err(NetNsError::NotMade("the process that holds the namespaces did not start within 10 s".to_owned()))
     }
 }
 

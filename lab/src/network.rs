@@ -154,7 +154,7 @@ fn default_routes(via: &[IpAddr]) -> Vec<String> {
 }
 
 fn pod_routes(node: &Node, families: Families) -> Vec<String> {
-    routes(&node.pod_cidrs(families), &node.addresses(families))
+    routes(&node.pods().cidrs(families), &node.addresses(families))
 }
 
 fn forwarding(families: Families) -> Vec<(&'static str, &'static str)> {

@@ -6,10 +6,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::addons::kube_proxy::configuration;
 use crate::components::Component;
 use crate::credentials::Credentials;
+use crate::lab::ProxyMode;
 use crate::provision::{Programs, ProvisionError};
-use crate::topology::{Node, Topology, dns_addresses};
+use crate::topology::{Families, Node, Topology, dns_addresses};
 
 /// The image of pod sandboxes.
 pub(crate) const PAUSE_IMAGE: &str = "lab.local/pause:1";
@@ -81,6 +83,30 @@ pub(crate) fn components(
     ])
 }
 
+/// kube-proxy as a process of the node: its configuration file, and the component.
+pub(crate) fn kube_proxy(
+    families: Families,
+    node: &Node,
+    mode: ProxyMode,
+    programs: &Programs,
+    credentials: &Credentials,
+    directory: &Path,
+) -> Result<((&'static str, String), Component), ProvisionError> {
+    let file = "kube-proxy.conf";
+    let kubeconfig = credentials.kubeconfig_path("kube-proxy").display().to_string();
+    let component = Component {
+        name: format!("{}/kube-proxy", node.name),
+        node: Some(node.name.to_string()),
+        program: programs.path("kube-proxy")?.to_owned(),
+        arguments: vec![
+            format!("--config={}", directory.join(file).display()),
+            format!("--hostname-override={}", node.name),
+        ],
+        after_api: true,
+    };
+    Ok(((file, configuration(families, mode, &kubeconfig)), component))
+}
+
 /// containerd's configuration: only what kubelets need, and nothing that writes outside the node's
 /// directories.
 fn containerd(plugins: &str, directory: &Path) -> String {
@@ -124,7 +150,7 @@ SystemdCgroup = false
 /// lab's own rules do it.
 fn network_plugin(topology: &Topology, node: &Node) -> Value {
     let ranges: Vec<Value> =
-        node.pod_cidrs(topology.families).into_iter().map(|subnet| json!([{"subnet": subnet}])).collect();
+        node.pods().cidrs(topology.families).into_iter().map(|subnet| json!([{"subnet": subnet}])).collect();
     json!({
         "cniVersion": "1.0.0",
         "name": "lab",

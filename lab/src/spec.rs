@@ -16,7 +16,7 @@ use crate::topology::Topology;
 #[derive(Debug, Error)]
 pub enum SpecError {
     /// Reading or writing failed.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot access {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum SpecError {
         source: io::Error,
     },
     /// The file could not be parsed.
-    #[error("{} does not hold what the lab wrote there ({source}): remove the lab with `down`", path.display())]
+    #[error("{} is not a file of the lab ({source}): remove the lab with `down`", path.display())]
     Content {
         /// The file.
         path: PathBuf,
@@ -98,6 +98,10 @@ impl LabDir {
 
     pub(crate) fn pid_file(&self) -> PathBuf {
         self.0.join("init.pid")
+    }
+
+    pub(crate) fn owner_file(&self) -> PathBuf {
+        self.0.join("owner.pid")
     }
 
     pub(crate) fn spec(&self) -> Result<Spec, SpecError> {

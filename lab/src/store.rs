@@ -17,6 +17,8 @@ use crate::provision::{Programs, Progress};
 
 /// The number of stores to keep. Each is as large as its images.
 const KEPT: usize = 4;
+/// How the names of incomplete stores begin.
+const PARTIAL: &str = "partial-";
 
 pub(crate) struct Store(PathBuf);
 
@@ -31,22 +33,24 @@ pub(crate) fn prepared(
     let path = stores.join(key(archives));
     if !path.is_dir() {
         progress("unpacking the images");
-        // Named after the process id, so that two processes can prepare the same store
-        // concurrently.
-        let partial = stores.join(format!("partial-{}", std::process::id()));
-        let result = fill(&partial, programs, archives);
-        let placed = result.and_then(|()| {
-            if path.is_dir() {
-                Ok(())
-            } else {
-                fs::rename(&partial, &path).map_err(|source| file(&path, source))
-            }
-        });
-        let _ = fs::remove_dir_all(&partial);
-        placed?;
+        place(&path, |partial| fill(partial, programs, archives))?;
         forget_older(&stores);
     }
     Ok(Store(path))
+}
+
+/// Fills a directory and renames it. Several processes and threads may do this for the same path.
+fn place(path: &Path, fill: impl FnOnce(&Path) -> Result<(), LabError>) -> Result<(), LabError> {
+    let fail = |source| file(path, source);
+    let stores = path.parent().unwrap_or(path);
+    let partial = tempfile::Builder::new().prefix(PARTIAL).tempdir_in(stores).map_err(fail)?;
+    let whole = partial.path().join("store");
+    fill(&whole)?;
+    match fs::rename(&whole, path) {
+        // Another process was faster.
+        Err(_) if path.is_dir() => Ok(()),
+        renamed => renamed.map_err(fail),
+    }
 }
 
 impl Store {
@@ -150,7 +154,7 @@ impl Running {
             let ended = matches!(self.0.try_wait(), Ok(Some(_)));
             if ended || started.elapsed() > limit {
                 let text = fs::read_to_string(log).unwrap_or_default();
-                let detail = format!("its log ends with\n{}", command::last_lines(&text, 5));
+                let detail = format!("the end of its log:\n{}", command::last_lines(&text, 5));
                 return Err(LabError::Timeout { what: "containerd", seconds: limit, detail });
             }
             thread::sleep(Duration::from_millis(50));
@@ -183,7 +187,7 @@ fn forget_older(stores: &Path) {
     let mut all: Vec<_> = entries
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("partial-")))
+        .filter(|path| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PARTIAL)))
         .collect();
     all.sort_by_key(|path| std::cmp::Reverse(made(path)));
     for old in all.into_iter().skip(KEPT) {
@@ -193,4 +197,43 @@ fn forget_older(stores: &Path) {
 
 fn file(path: &Path, source: std::io::Error) -> LabError {
     LabError::File { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_another_one_completes_meanwhile_is_used() {
+        let stores = tempfile::tempdir().unwrap();
+        let path = stores.path().join("0123456789abcdef");
+        let write = |partial: &Path, file: &str| fs::write(partial.join(file), "complete").unwrap();
+        let placed = place(&path, |slow| {
+            fs::create_dir_all(slow).unwrap();
+            write(slow, "content.db");
+            place(&path, |fast| {
+                fs::create_dir_all(fast).unwrap();
+                write(fast, "content.db");
+                write(fast, "meta.db");
+                Ok(())
+            })?;
+            write(slow, "meta.db");
+            Ok(())
+        });
+        assert!(placed.is_ok(), "{placed:?}");
+        assert_eq!(fs::read_to_string(path.join("meta.db")).unwrap(), "complete");
+        assert_eq!(fs::read_dir(stores.path()).unwrap().count(), 1, "something was left behind");
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_filled_leaves_nothing_behind() {
+        let stores = tempfile::tempdir().unwrap();
+        let path = stores.path().join("0123456789abcdef");
+        let failed = place(&path, |partial| {
+            fs::create_dir_all(partial).unwrap();
+            Err(file(partial, std::io::ErrorKind::StorageFull.into()))
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read_dir(stores.path()).unwrap().count(), 0);
+    }
 }

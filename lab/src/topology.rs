@@ -11,50 +11,52 @@
 //! ```
 
 mod families;
+mod kube_proxy;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use ipnet::{Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::families::{Families, FamilyFlags};
+pub use self::kube_proxy::{KubeProxy, KubeProxyOn, NotKubeProxy};
 
 /// The range of ClusterIPs.
-pub const SERVICE_RANGE: Range =
-    Range { v4: (Ipv4Addr::new(10, 96, 0, 0), 16), v6: (v6(0xfd00, 0x96, 0, 0), 112) };
+pub const SERVICE_RANGE: Range = Range::new([10, 96, 0, 0], 16, [0xfd00, 0x96, 0, 0], 112);
 /// The range of all pod addresses.
-pub const POD_RANGE: Range =
-    Range { v4: (Ipv4Addr::new(10, 244, 0, 0), 16), v6: (v6(0xfd00, 0x244, 0, 0), 48) };
+pub const POD_RANGE: Range = Range::new([10, 244, 0, 0], 16, [0xfd00, 0x244, 0, 0], 48);
 /// The range of external addresses. The router owns it and forwards each address to the nodes set
 /// by `route`.
-pub const EXTERNAL_RANGE: Range =
-    Range { v4: (Ipv4Addr::new(192, 0, 2, 0), 24), v6: (v6(0x2001, 0xdb8, 0, 0), 64) };
+pub const EXTERNAL_RANGE: Range = Range::new([192, 0, 2, 0], 24, [0x2001, 0xdb8, 0, 0], 64);
 /// The nodes' network.
-pub const FABRIC: Range = Range { v4: (Ipv4Addr::new(10, 90, 0, 0), 24), v6: (v6(0xfd00, 0x90, 0, 0), 64) };
+pub const FABRIC: Range = Range::new([10, 90, 0, 0], 24, [0xfd00, 0x90, 0, 0], 64);
 /// The network of `client`.
-pub const CLIENT: Range =
-    Range { v4: (Ipv4Addr::new(198, 51, 100, 0), 24), v6: (v6(0x2001, 0xdb8, 1, 0), 64) };
+pub const CLIENT: Range = Range::new([198, 51, 100, 0], 24, [0x2001, 0xdb8, 1, 0], 64);
 /// The network of `client-2`.
-pub const CLIENT_2: Range =
-    Range { v4: (Ipv4Addr::new(203, 0, 113, 0), 24), v6: (v6(0x2001, 0xdb8, 2, 0), 64) };
+pub const CLIENT_2: Range = Range::new([203, 0, 113, 0], 24, [0x2001, 0xdb8, 2, 0], 64);
 
 const MAX_NODES: usize = 60;
-const fn v6(a: u16, b: u16, c: u16, d: u16) -> Ipv6Addr {
-    Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)
-}
 
 /// An IPv4 network and its IPv6 counterpart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    v4: (Ipv4Addr, u8),
-    v6: (Ipv6Addr, u8),
+    v4: Ipv4Net,
+    v6: Ipv6Net,
 }
 
 impl Range {
+    const fn new(v4: [u8; 4], prefix4: u8, v6: [u16; 4], prefix6: u8) -> Self {
+        Self {
+            v4: Ipv4Net::new_assert(Ipv4Addr::from_octets(v4), prefix4),
+            v6: Ipv6Net::new_assert(Ipv6Addr::new(v6[0], v6[1], v6[2], v6[3], 0, 0, 0, 0), prefix6),
+        }
+    }
+
     /// The networks in CIDR notation, IPv4 first.
     pub fn cidrs(self, families: Families) -> Vec<String> {
-        families.pick(format!("{}/{}", self.v4.0, self.v4.1), format!("{}/{}", self.v6.0, self.v6.1))
+        families.pick(self.v4.to_string(), self.v6.to_string())
     }
 
     /// The `n`th address of each network, IPv4 first.
@@ -64,16 +66,17 @@ impl Range {
 
     /// The `n`th IPv4 address.
     pub fn host4(self, n: u8) -> Ipv4Addr {
-        Ipv4Addr::from_bits(self.v4.0.to_bits() + u32::from(n))
+        Ipv4Addr::from_bits(self.v4.addr().to_bits() + u32::from(n))
     }
 
     fn host6(self, n: u8) -> Ipv6Addr {
-        Ipv6Addr::from_bits(self.v6.0.to_bits() + u128::from(n))
+        Ipv6Addr::from_bits(self.v6.addr().to_bits() + u128::from(n))
     }
 
     /// The `n`th addresses with their network's prefix length, as assigned to an interface.
     pub fn interface(self, n: u8, families: Families) -> Vec<String> {
-        families.pick(format!("{}/{}", self.host4(n), self.v4.1), format!("{}/{}", self.host6(n), self.v6.1))
+        let (v4, v6) = (self.v4.prefix_len(), self.v6.prefix_len());
+        families.pick(format!("{}/{v4}", self.host4(n)), format!("{}/{v6}", self.host6(n)))
     }
 }
 
@@ -84,24 +87,24 @@ pub struct NodeName(String);
 
 /// Why a set of nodes is invalid.
 #[derive(Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum TopologyError {
-    /// The name is not a DNS label.
     #[error(
         "node name {0:?} is not a DNS label: use at most 40 lower-case letters, digits and '-', starting with a letter"
     )]
     NotALabel(String),
-    /// The name belongs to another place.
-    #[error("node name {0:?} is the name of another place in the lab ({RESERVED:?}): choose another")]
+    #[error("node name {0:?} is reserved ({RESERVED:?}): choose another")]
     Reserved(String),
-    /// The name occurs twice.
-    #[error("node {0} is named twice")]
+    #[error("node {0} is listed twice")]
     Twice(NodeName),
-    /// Too few or too many nodes.
     #[error("a lab has 1 to {MAX_NODES} nodes, not {0}")]
     Count(usize),
-    /// An ingress node is not among the nodes.
     #[error("ingress node {0} is not among the nodes")]
     UnknownIngress(NodeName),
+    #[error("{0:?}, which was to run kube-proxy in another way, is not among the nodes")]
+    UnknownKubeProxy(String),
+    #[error("no node runs kube-proxy, so CoreDNS cannot reach the API server: let one node run it")]
+    NoKubeProxy,
 }
 
 const RESERVED: [&str; 4] = ["client", "client-2", "router", "control-plane"];
@@ -155,6 +158,8 @@ pub struct Node {
     pub name: NodeName,
     /// Whether the node has the label `node-role.kubernetes.io/ingress`.
     pub ingress: bool,
+    /// How the node runs kube-proxy.
+    pub kube_proxy: KubeProxy,
     index: u8,
 }
 
@@ -174,11 +179,9 @@ impl Node {
         FABRIC.host4(10 + self.index)
     }
 
-    /// The node's pod CIDRs, IPv4 first.
-    pub fn pod_cidrs(&self, families: Families) -> Vec<String> {
-        let v4 = Ipv4Addr::from_bits(POD_RANGE.v4.0.to_bits() + (u32::from(self.index) << 8));
-        let v6 = Ipv6Addr::from_bits(POD_RANGE.v6.0.to_bits() + (u128::from(self.index) << 64));
-        families.pick(format!("{v4}/24"), format!("{v6}/64"))
+    /// The node's pod CIDRs. The first address of each is the node's own.
+    pub fn pods(&self) -> Range {
+        Range::new([10, 244, self.index, 0], 24, [0xfd00, 0x244, 0, self.index.into()], 64)
     }
 
     /// The name of the fabric's end of the node's veth pair.
@@ -216,9 +219,27 @@ impl Topology {
                 return Err(TopologyError::Twice(name));
             }
             let ingress = ingress.map_or_else(|| name.looks_like_ingress(), |list| list.contains(&name));
-            nodes.push(Node { name, ingress, index });
+            nodes.push(Node { name, ingress, kube_proxy: KubeProxy::default(), index });
         }
         Ok(Self { nodes, families })
+    }
+
+    /// Lets some nodes run kube-proxy in another way than the DaemonSet's.
+    pub fn with_kube_proxy(mut self, others: &[KubeProxyOn]) -> Result<Self, TopologyError> {
+        for KubeProxyOn(name, kube_proxy) in others {
+            let node = self.nodes.iter_mut().find(|node| node.name.as_str() == name);
+            node.ok_or_else(|| TopologyError::UnknownKubeProxy(name.clone()))?.kube_proxy = *kube_proxy;
+        }
+        if self.nodes.iter().all(|node| node.kube_proxy == KubeProxy::None) {
+            return Err(TopologyError::NoKubeProxy);
+        }
+        Ok(self)
+    }
+
+    /// The names of the nodes that run kube-proxy in one of these ways.
+    pub(crate) fn kube_proxy_nodes(&self, ways: &[KubeProxy]) -> Vec<&str> {
+        let nodes = self.nodes.iter().filter(|node| ways.contains(&node.kube_proxy));
+        nodes.map(|node| node.name.as_str()).collect()
     }
 
     /// Candidates for an extra machine next to the nodes: one for each address that no node has.
@@ -227,7 +248,12 @@ impl Topology {
             return Err(TopologyError::Twice(name.clone()));
         }
         let places = (1_u8..).take(MAX_NODES).skip(self.nodes.len());
-        Ok(places.map(|index| Node { name: name.clone(), ingress: false, index }))
+        Ok(places.map(|index| Node {
+            name: name.clone(),
+            ingress: false,
+            kube_proxy: KubeProxy::None,
+            index,
+        }))
     }
 
     /// The node with that name.

@@ -44,7 +44,7 @@ pub enum VmError {
     #[error(transparent)]
     Lab(#[from] LabError),
     /// The machine does not answer.
-    #[error("the virtual machine {name} {why}; its console ends with\n{console}")]
+    #[error("virtual machine {name} {why}; the end of its console:\n{console}")]
     Lost {
         /// The machine's name.
         name: String,
@@ -54,7 +54,7 @@ pub enum VmError {
         console: String,
     },
     /// The machine could not execute a request.
-    #[error("the virtual machine {name}: {said}")]
+    #[error("virtual machine {name}: {said}")]
     Refused {
         /// The machine's name.
         name: String,
@@ -94,7 +94,7 @@ impl Vm<'_> {
     pub async fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Result<Output, VmError> {
         match self.ask_guest(&Request::Run(owned(arguments)), COMMAND_DEADLINE).await? {
             Answer::Ran(output) => Ok(output),
-            Answer::Done => Err(self.refused("answered something else than was asked")),
+            Answer::Done => Err(self.refused("answered another request")),
         }
     }
 
@@ -123,19 +123,19 @@ impl Vm<'_> {
 
     async fn ask_guest(&self, request: &Request, deadline: Duration) -> Result<Answer, VmError> {
         let mut control = self.control.lock().await;
-        let mut stream = control.take().ok_or_else(|| self.lost("was lost in an earlier command"))?;
+        let mut stream = control.take().ok_or_else(|| self.lost("was lost during an earlier command"))?;
         let answer = tokio::time::timeout(deadline, exchange(&mut stream, request)).await;
         let line = match answer {
             Ok(Ok(line)) if line.ends_with('\n') => line,
             Ok(Ok(_)) => return Err(self.lost("ended")),
-            Ok(Err(error)) => return Err(self.lost(&format!("cannot be asked: {error}"))),
+            Ok(Err(error)) => return Err(self.lost(&format!("is not reachable: {error}"))),
             Err(_) => return Err(self.lost(&format!("did not answer within {} s", deadline.as_secs()))),
         };
         *control = Some(stream);
         match serde_json::from_str::<Result<Answer, String>>(&line) {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(said)) => Err(self.refused(&said)),
-            Err(error) => Err(self.refused(&format!("answered something unexpected: {error}"))),
+            Err(error) => Err(self.refused(&format!("sent an unexpected response: {error}"))),
         }
     }
 
@@ -153,7 +153,7 @@ impl Drop for Vm<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             let console = command::last_lines(&self.console(), CONSOLE_LINES);
-            eprintln!("the console of the virtual machine {} ends with\n{console}", self.name());
+            eprintln!("the end of the console of virtual machine {}:\n{console}", self.name());
         }
         // This kills nsenter, the parent process; qemu dies with it by its parent-death signal.
         let _ = self.qemu.kill();

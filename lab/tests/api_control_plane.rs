@@ -3,23 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-use std::time::Duration;
-
 use isp_lab::ControlPlane;
+use isp_testkit::until;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ServiceAccount};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
-
-async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..600 {
-        if let Some(found) = look().await {
-            return found;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("{what} did not happen within 60 s");
-}
 
 async fn namespace(client: &kube::Client, name: &str) {
     let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
@@ -32,7 +21,7 @@ async fn a_namespace_gets_its_service_account_from_the_controller_manager() {
     namespace(&client, "accounts").await;
     let accounts: Api<ServiceAccount> = Api::namespaced(client, "accounts");
     let account =
-        eventually("the default service account", async || accounts.get_opt("default").await.unwrap()).await;
+        until("the default service account", async || accounts.get_opt("default").await.unwrap()).await;
     assert_eq!(account.metadata.name.as_deref(), Some("default"));
 }
 
@@ -67,25 +56,28 @@ async fn a_thousand_simulated_nodes_become_ready_and_run_pods() {
         conditions.is_some_and(|list| list.iter().any(|item| item.type_ == "Ready" && item.status == "True"))
     };
     let simulated = ListParams::default().labels("simulated=yes");
-    eventually("1,000 ready nodes", async || {
+    until("1,000 ready nodes", async || {
         let all = nodes.list(&simulated).await.unwrap();
-        (all.items.iter().filter(|node| ready(node)).count() == 1000).then_some(())
+        match all.items.iter().filter(|node| ready(node)).count() {
+            1000 => Ok(()),
+            count => Err(format!("{count} ready nodes")),
+        }
     })
     .await;
 
     namespace(&client, "simulated").await;
     let pods: Api<Pod> = Api::namespaced(client.clone(), "simulated");
     let accounts: Api<ServiceAccount> = Api::namespaced(client, "simulated");
-    eventually("the service account", async || accounts.get_opt("default").await.unwrap()).await;
+    until("the service account", async || accounts.get_opt("default").await.unwrap()).await;
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "one"},
         "spec": {"nodeName": "simulated-7", "containers": [{"name": "c", "image": "none"}]},
     }))
     .unwrap();
     pods.create(&PostParams::default(), &pod).await.unwrap();
-    eventually("a running pod", async || {
+    until("a running pod", async || {
         let phase = pods.get("one").await.unwrap().status.and_then(|status| status.phase);
-        (phase.as_deref() == Some("Running")).then_some(())
+        if phase.as_deref() == Some("Running") { Ok(()) } else { Err(phase) }
     })
     .await;
 }

@@ -3,25 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
 
 use isp_lab::topology::Families;
 use isp_lab::{Answer, EchoApp, Lab, Place, Protocol};
+use isp_testkit::answers;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 async fn eventually(lab: &Lab, protocol: Protocol, target: &str, want: impl Fn(&Answer) -> bool) {
-    let started = Instant::now();
-    loop {
-        let answer = lab.ask(&Place::Client, protocol, target).await.unwrap();
-        if want(&answer) {
-            return;
-        }
-        assert!(started.elapsed() < Duration::from_secs(40), "{protocol} {target} got {answer:?}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    answers::until(lab, "the same in both families", &Place::Client, (protocol, target), want).await;
 }
 
 fn target(address: IpAddr, port: u16) -> String {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use isp_lab::{Lab, LabError};
+use isp_testkit::until;
 
 /// A command of the lab's program, as users run it.
 fn lab(arguments: &[&str]) -> Command {
@@ -39,12 +40,12 @@ fn assert_not_there(name: &str) {
 fn bad_arguments_are_refused_before_anything_starts() {
     for (arguments, parts) in [
         (&["up", "--name", "../x"][..], &["\"../x\"", "DNS label"][..]),
-        (&["up", "--nodes", "edge-1,edge-1"], &["edge-1 is named twice"]),
-        (&["up", "--nodes", "router"], &["\"router\"", "another place"]),
+        (&["up", "--nodes", "edge-1,edge-1"], &["edge-1 is listed twice"]),
+        (&["up", "--nodes", "router"], &["\"router\"", "is reserved"]),
         (&["up", "--nodes", "Edge"], &["\"Edge\"", "lower-case"]),
         (&["up", "--ingress-nodes", "other"], &["ingress node other is not among the nodes"]),
         (&["up", "--kubernetes", "1.20.0"], &["1.20.0", "1.37.0, 1.33.13"]),
-        (&["kubectl", "--name", "absent", "get", "nodes"], &["no lab absent", "`up`"]),
+        (&["kubectl", "--name", "absent", "get", "nodes"], &["lab absent does not exist", "`up`"]),
         (&["exec", "pod/only-one-part", "true"], &["pod/<namespace>/<name>"]),
     ] {
         assert_says(&error_of(&mut lab(arguments)), parts);
@@ -84,7 +85,7 @@ fn a_missing_program_is_named() {
     let alone = directory.path().join("isp-lab");
     fs::copy(env!("CARGO_BIN_EXE_isp-lab"), &alone).unwrap();
     let error = error_of(Command::new(&alone).args(["up", "--name", "alone"]));
-    assert_says(&error, &["echo", "is not built", "cargo build"]);
+    assert_says(&error, &["echo", "has not been built", "cargo build"]);
     assert_not_there("alone");
 
     // A machine without Go.
@@ -95,7 +96,7 @@ fn a_missing_program_is_named() {
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("ISP_CACHE_DIR", &empty),
     );
-    assert_says(&error, &["no `go` was found", "kube-apiserver", "Go 1.26 or newer"]);
+    assert_says(&error, &["`go` was not found", "kube-apiserver", "Go 1.26 or newer"]);
 }
 
 /// This kernel has every feature, so a fake `ip` fails as it would on a kernel that lacks one.
@@ -107,7 +108,7 @@ fn a_kernel_without_a_feature_is_told_by_the_step_that_failed() {
     fs::set_permissions(&ip, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
     let error = error_of(lab(&["up", "--name", "kernel"]).env("PATH", path));
-    assert_says(&error, &["control-plane", "Operation not supported", "the kernel must have veth, bridge"]);
+    assert_says(&error, &["control-plane", "Operation not supported", "the kernel needs veth, bridge"]);
     assert_not_there("kernel");
 }
 
@@ -121,15 +122,12 @@ async fn a_second_lab_of_the_same_name_is_refused_and_the_first_goes_on() {
 
     // A killed component is restarted, and the cluster recovers.
     first.kill_component("kube-apiserver").await.unwrap();
-    let mut answers = false;
-    for _ in 0..60 {
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        answers = first.kubectl(["get", "nodes", "--request-timeout=2s"]).await.is_ok();
-        if answers {
-            break;
-        }
-    }
-    assert!(answers, "the API server did not come back");
+    // The killed one may still answer for a moment.
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    until("the API server comes back", async || {
+        first.kubectl(["get", "nodes", "--request-timeout=2s"]).await.map_err(|error| error.to_string())
+    })
+    .await;
     assert!(first.kill_component("no-such-thing").await.is_err());
     let status = first.status().await.unwrap().join("\n");
     assert!(status.contains("kube-apiserver") && status.contains("1 restarts"), "{status}");

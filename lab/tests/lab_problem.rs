@@ -5,10 +5,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
 
 use isp_lab::istio::{GATEWAY, NAMESPACE};
 use isp_lab::{Answer, EchoApp, Lab, Place, Protocol, ProxyMode};
+use isp_testkit::answers;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -72,18 +72,7 @@ impl Scenario {
         target: &str,
         want: impl Fn(&Answer) -> bool,
     ) -> Answer {
-        let started = Instant::now();
-        loop {
-            let answer = self.lab.ask(place, protocol, target).await.unwrap();
-            if want(&answer) {
-                return answer;
-            }
-            assert!(
-                started.elapsed() < Duration::from_secs(40),
-                "{what}: {place} {protocol} {target} got {answer:?}"
-            );
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+        answers::until(&self.lab, what, place, (protocol, target), want).await
     }
 
     /// Through every node and with every protocol, the application answers and sees a

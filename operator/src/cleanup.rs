@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// Why the cleanup is incomplete.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum CleanupError {
     #[error(transparent)]
     Lease(#[from] LeaseArgsError),
@@ -46,13 +46,13 @@ pub enum CleanupError {
     #[error(transparent)]
     Signal(#[from] SignalError),
     #[error(
-        "the operator is still running: somebody else keeps the Lease {namespace}/sourcepreserve-operator. Scale the operator down \
-         first, as with `kubectl -n {namespace} scale deployment sourcepreserve-operator --replicas=0`"
+        "the operator is still running: another process holds the Lease {namespace}/sourcepreserve-operator. Scale the operator down \
+         first: `kubectl -n {namespace} scale deployment sourcepreserve-operator --replicas=0`"
     )]
     StillRunning { namespace: String },
-    #[error("not everything is back after {timeout:?}; left are\n{}", left.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"))]
+    #[error("not everything was restored after {timeout:?}; these remain:\n{}", left.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"))]
     Left { timeout: Duration, left: Vec<String> },
-    #[error("told to end before everything was back; run it again to go on")]
+    #[error("interrupted before everything was restored; run it again to continue")]
     Interrupted,
 }
 
@@ -162,8 +162,8 @@ impl Work {
             let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
             match timeout(GRACE, api.delete(&name, &parameters)).await {
                 Ok(Ok(_)) => println!("delete-object ingresssourcepreserve/{name}"),
-                Ok(Err(error)) => debug!(name, error = plain(&error), "an object could not be deleted"),
-                Err(_) => debug!(name, "an object could not be deleted in time"),
+                Ok(Err(error)) => debug!(name, error = plain(&error), "cannot delete an object"),
+                Err(_) => debug!(name, "timed out deleting an object"),
             }
         }
     }
@@ -172,7 +172,7 @@ impl Work {
     fn left(&self) -> Vec<String> {
         let left = self.reconciler.cluster().map(leftovers).unwrap_or_default();
         let failed = self.reconciler.failures().map(|(action, reason)| format!("{action}: {reason}"));
-        let missing = self.reconciler.missing().into_iter().map(|kind| format!("cannot be read: {kind}"));
+        let missing = self.reconciler.missing().into_iter().map(|kind| format!("cannot read {kind}"));
         left.into_iter().chain(failed).chain(missing).collect()
     }
 }

@@ -82,16 +82,16 @@ pub(crate) struct LeaseArgs {
 
 /// Invalid leader election options.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum LeaseArgsError {
     #[error(
         "--renew-interval must be shorter than --renew-deadline, and that shorter than --lease-duration, which is at least a second: \
          {renew:?}, {give_up:?}, {lease:?}"
     )]
     Timing { renew: Duration, give_up: Duration, lease: Duration },
-    #[error("--lease-duration {0:?} is not in whole seconds, and a Lease can say nothing else")]
+    #[error("--lease-duration {0:?} is not in whole seconds, which is all that a Lease can store")]
     NotWhole(Duration),
-    #[error("this host has no name: {0}; choose one with --identity")]
+    #[error("cannot read this host's name: {0}; choose an identity with --identity")]
     NoName(#[from] std::io::Error),
 }
 

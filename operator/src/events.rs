@@ -89,8 +89,8 @@ impl Publisher {
             let recorder = self.recorder((about, reason), message);
             match timeout(DEADLINE, recorder.publish(&event, &reference)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => debug!(error = plain(&error), "an Event could not be published"),
-                Err(_) => debug!("an Event could not be published in time"),
+                Ok(Err(error)) => debug!(error = plain(&error), "cannot publish an Event"),
+                Err(_) => debug!("timed out publishing an Event"),
             }
         }
     }

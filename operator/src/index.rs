@@ -297,6 +297,23 @@ impl Index {
         self.admission.forget(&mut self.cluster);
     }
 
+    /// Whether any object asks for a redirect, which requires watching all pods: one that was
+    /// missed has nothing that tells it from others.
+    pub(crate) fn asks_for_redirects(&self) -> bool {
+        let entries = self.cluster.objects.values().flat_map(|object| &object.spec.sidecars);
+        entries.into_iter().any(|entry| entry.redirect.is_some())
+    }
+
+    /// Waits for all pods to be listed.
+    pub(crate) fn follow_redirects(&mut self) {
+        self.admission.follow_redirects();
+    }
+
+    /// Drops these pods; no object asks for a redirect.
+    pub(crate) fn forget_redirects(&mut self) {
+        self.admission.forget_redirects(&mut self.cluster);
+    }
+
     /// The kube-proxies, and what to read of each besides its DaemonSet.
     pub(crate) fn sources(&self) -> BTreeMap<Key, KubeProxySource> {
         observe::kube_proxies(&self.cluster)

@@ -15,7 +15,7 @@ async fn main() -> ExitCode {
     match cli.command {
         Command::Run(arguments) => {
             if let Err(error) = run(arguments).await {
-                tracing::error!(%error, "the operator ends");
+                tracing::error!(%error, "the operator failed");
                 return ExitCode::FAILURE;
             }
         }

@@ -110,25 +110,25 @@ impl Default for Metrics {
 impl Metrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("isp_operator");
-        registry.register("actions", "Actions, by kind and by what became of them", self.actions.clone());
-        registry.register("handovers", "Handovers of nodes that have ended", self.handovers.clone());
+        registry.register("actions", "Actions, by kind and outcome", self.actions.clone());
+        registry.register("handovers", "Completed handovers of nodes", self.handovers.clone());
         registry.register_with_unit(
             "handover_duration",
-            "From the beginning to the end of the handover of a node",
+            "Duration of a node's handover",
             Unit::Seconds,
             self.handover_duration.clone(),
         );
         registry.register_with_unit(
             "plan_duration",
-            "How long it took to decide what to do",
+            "Duration of planning",
             Unit::Seconds,
             self.plan_duration.clone(),
         );
         registry.register("api_calls", "Requests to the API server", self.calls.clone());
-        registry.register("leader", "Whether this replica acts", self.leader.clone());
+        registry.register("leader", "Whether this replica is the leader", self.leader.clone());
         registry.register(
             "nodes",
-            "Nodes by where they are between kube-proxy and agent",
+            "Nodes by the progress of their handover from kube-proxy to the agent",
             self.nodes.clone(),
         );
         registry.register("objects", "IngressSourcePreserves by phase", self.objects.clone());
@@ -139,7 +139,7 @@ impl Metrics {
         );
         registry.register(
             "events_dropped",
-            "Events that were not published, because there were too many at once",
+            "Events dropped because the queue was full",
             self.events_dropped.clone(),
         );
     }

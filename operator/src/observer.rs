@@ -40,6 +40,8 @@ pub(crate) struct Observer {
     followed: BTreeMap<Key, Following>,
     /// Set while an object asks for sidecars. Dropping it ends the watches of namespaces and pods.
     sidecars: Option<[oneshot::Sender<()>; 2]>,
+    /// Set while an object asks for a redirect. Dropping it ends the watch of all pods.
+    redirects: Option<oneshot::Sender<()>>,
     /// Held until the kube-proxies have been read too.
     pending: Option<Pending>,
 }
@@ -74,6 +76,7 @@ impl Observer {
         updates.push(policies::watch(client.clone()));
         Self {
             sidecars: None,
+            redirects: None,
             index: Index::new(readiness),
             updates,
             followed: BTreeMap::new(),
@@ -119,6 +122,7 @@ impl Observer {
     fn follow(&mut self, about_objects: bool, about_daemon_sets: bool, news: News) {
         if about_objects && news == News::Facts {
             self.follow_sidecars();
+            self.follow_redirects();
         }
         if (about_objects || about_daemon_sets) && news == News::Facts {
             self.follow_kube_proxies();
@@ -129,7 +133,7 @@ impl Observer {
         let sources = self.index.sources();
         let gone: Vec<Key> = self.followed.keys().filter(|set| !sources.contains_key(set)).cloned().collect();
         for set in gone {
-            info!(daemon_set = %set, "this kube-proxy is gone");
+            info!(daemon_set = %set, "this kube-proxy was deleted");
             self.followed.remove(&set);
             self.index.forget(&set);
         }
@@ -141,7 +145,7 @@ impl Observer {
                     Following { _configuration: self.read_configuration(&set, &source), source, ..before }
                 }
                 _ => {
-                    info!(daemon_set = %set, selector = source.selector, "following this kube-proxy");
+                    info!(daemon_set = %set, selector = source.selector, "watching this kube-proxy");
                     self.index.follow(set.clone());
                     Following {
                         _pods: self.watch_pods(&set, &source),
@@ -165,6 +169,17 @@ impl Observer {
             self.sidecars = Some([self.add(namespaces), self.add(pods)]);
         } else if !asks && self.sidecars.take().is_some() {
             self.index.forget_sidecars();
+        }
+    }
+
+    fn follow_redirects(&mut self) {
+        let asks = self.index.asks_for_redirects();
+        if asks && self.redirects.is_none() {
+            self.index.follow_redirects();
+            let pods = watch_admission(self.client.clone(), config(), AdmissionUpdate::AllPods);
+            self.redirects = Some(self.add(pods));
+        } else if !asks && self.redirects.take().is_some() {
+            self.index.forget_redirects();
         }
     }
 

@@ -134,7 +134,7 @@ impl Reconciler {
         self.to_begin.clear();
         let all = async { while self.under_way.next().await.is_some() {} };
         if timeout(grace, all).await.is_err() {
-            debug!("requests that had no answer yet are given up");
+            debug!("giving up on requests without a response");
         }
     }
 
@@ -263,7 +263,7 @@ impl Reconciler {
             }
         };
         if first {
-            warn!(action = kind, object, ?outcome, reason, "an action failed; it is tried again");
+            warn!(action = kind, object, ?outcome, reason, "an action failed; retrying");
         } else {
             debug!(action = kind, object, ?outcome, reason, "an action failed");
         }

@@ -26,7 +26,7 @@ const WIND_DOWN: Duration = Duration::from_secs(3);
 
 /// Why the operator cannot run.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum RunError {
     #[error(transparent)]
     Lease(#[from] LeaseArgsError),

@@ -30,8 +30,5 @@ fn a_lease_that_ends_before_its_holder_gives_up_is_refused() {
 #[test]
 fn a_kubeconfig_that_is_not_there_is_named() {
     let text = refusal(&["run", "--agent-image=a", "--admin=127.0.0.1:0"]);
-    assert!(
-        text.contains("/nowhere/kubeconfig") && text.contains("name a kubeconfig in KUBECONFIG"),
-        "{text}"
-    );
+    assert!(text.contains("/nowhere/kubeconfig") && text.contains("set KUBECONFIG"), "{text}");
 }

@@ -7,7 +7,7 @@ mod write;
 
 use std::fmt;
 
-use isp_api::names::{AGENT_NAME, IMAGES_NAME};
+use isp_api::names::{AGENT_NAME, BESIDE_NAME, IMAGES_NAME};
 use isp_api::preserve::{IngressSourcePreserveStatus, ServiceLabel};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::NodeSelectorTerm;
@@ -96,14 +96,14 @@ pub enum Action {
         /// Precondition of the write.
         identity: Identity,
     },
-    /// Creates or updates a DaemonSet of a pool.
+    /// Creates or updates a DaemonSet of a pool, or that of mode Beside.
     ApplyPool {
-        /// The pool.
+        /// The pool. Empty for mode Beside.
         pool: String,
         /// The full DaemonSet.
         daemon_set: Box<DaemonSet>,
     },
-    /// Deletes a DaemonSet of a pool.
+    /// Deletes a DaemonSet of a pool, or that of mode Beside.
     DeletePool {
         /// Its DaemonSet.
         daemon_set: Key,
@@ -112,8 +112,8 @@ pub enum Action {
     },
     /// Deletes the report of an agent that no longer exists.
     Forget {
-        /// The node.
-        node: String,
+        /// The name of the report.
+        report: String,
         /// Precondition of the write.
         identity: Identity,
     },
@@ -152,6 +152,8 @@ pub enum Action {
 pub struct Shape {
     /// The label, if set.
     pub label: Option<ServiceLabel>,
+    /// Whether the label that makes kube-proxies skip the Service is set.
+    pub taken_over: bool,
     /// Whether `externalTrafficPolicy: Local` is set.
     pub local: bool,
     /// The record annotation.
@@ -163,6 +165,10 @@ pub struct Shape {
 pub enum ServiceStep {
     /// Add the label.
     Label,
+    /// Let kube-proxies skip the Service, which the agents of mode Beside serve on every node.
+    TakeOver,
+    /// Record that kube-proxies serve the Service again.
+    GivenBack,
     /// Set the policy to Local.
     Localise,
     /// Remove the label, so that every node shows the Service while no ingress node has an
@@ -185,6 +191,8 @@ pub enum Returned {
     Policy,
     /// The previous value of the label.
     Label(OriginalLabel),
+    /// The Service itself, to kube-proxies: removes the label that makes them skip it.
+    ToKubeProxy,
     /// All changes, reverted by value because managedFields no longer tell which fields are ours.
     Everything {
         /// Whether to set the policy to `Cluster`.
@@ -245,6 +253,8 @@ impl Action {
             Self::Finalizer { held: false, .. } => "let-object-go",
             Self::ShapeService { step, .. } => match step {
                 ServiceStep::Label => "label-service",
+                ServiceStep::TakeOver => "take-over-service",
+                ServiceStep::GivenBack => "given-back-service",
                 ServiceStep::Localise => "localise-service",
                 ServiceStep::Open => "open-service",
                 ServiceStep::FallBack => "fall-back-service",
@@ -254,6 +264,7 @@ impl Action {
             },
             Self::ReturnFields { fields: Returned::Policy, .. } => "return-policy",
             Self::ReturnFields { fields: Returned::Label(_), .. } => "return-label",
+            Self::ReturnFields { fields: Returned::ToKubeProxy, .. } => "give-back-service",
             Self::ReturnFields { fields: Returned::Everything { .. }, .. } => "undo-service",
             Self::ShapeNode { step, .. } => match step {
                 NodeStep::PullImages => "pull-images",
@@ -274,6 +285,8 @@ impl Action {
             Self::ApplyPool { daemon_set, .. } => {
                 if is_images(daemon_set.metadata.name.as_deref()) {
                     "apply-images"
+                } else if daemon_set.metadata.name.as_deref() == Some(BESIDE_NAME) {
+                    "apply-beside"
                 } else {
                     "apply-pool"
                 }
@@ -281,6 +294,8 @@ impl Action {
             Self::DeletePool { daemon_set, .. } => {
                 if is_images(Some(&daemon_set.name)) {
                     "delete-images"
+                } else if daemon_set.name == BESIDE_NAME {
+                    "delete-beside"
                 } else {
                     "delete-pool"
                 }

@@ -1,14 +1,17 @@
 //! The facts that decisions are based on. Each type keeps only the fields of a Kubernetes object
 //! that planning uses, so that thousands fit into memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use isp_api::IngressSourcePreserve;
+use isp_api::names::SERVICE_PROXY_NAME_LABEL;
+use isp_api::node::AgentMode;
 use isp_api::preserve::TrafficPolicy;
+use isp_api::sidecar::redirect::Shape;
 use isp_api::sidecar::{Labels, Sidecar};
-use isp_api::view::View;
+use isp_api::view::{View, is_taken_over};
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use serde_json::Value;
 
@@ -59,7 +62,7 @@ pub struct Cluster {
     pub endpoints: BTreeMap<Key, BTreeMap<String, BTreeMap<String, u32>>>,
     /// Nodes by name.
     pub nodes: BTreeMap<String, Node>,
-    /// IngressSourceNodes by name.
+    /// IngressSourceNodes by name. See [`Cluster::report`].
     pub reports: BTreeMap<String, Report>,
     /// DaemonSets that run kube-proxy or that the operator created.
     pub daemon_sets: BTreeMap<Key, DaemonSet>,
@@ -75,6 +78,8 @@ pub struct Cluster {
     pub namespaces: BTreeMap<String, Arc<Labels>>,
     /// Pods with a sidecar. Populated only while an object asks for sidecars.
     pub sidecars: BTreeMap<Key, SidecarPod>,
+    /// All pods. Populated only while an object asks for a redirect.
+    pub redirects: BTreeMap<Key, RedirectPod>,
 }
 
 /// Availability of the admission mechanisms for pods.
@@ -112,10 +117,32 @@ pub struct SidecarPod {
     pub owner: (String, String),
 }
 
+/// A pod that may have to have the init container of a redirect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedirectPod {
+    /// Its labels.
+    pub labels: Labels,
+    /// The annotations that the decision depends on.
+    pub annotations: Labels,
+    /// The relevant fields of its spec.
+    pub shape: Shape,
+    /// Kind and name of the workload that recreates it.
+    pub owner: (String, String),
+}
+
 impl Cluster {
     /// The known objects of one of the operator's own kinds.
     pub fn own(&self, kind: OwnKind) -> impl Iterator<Item = (&Key, &Written)> {
         self.own.get(&kind).into_iter().flatten()
+    }
+
+    /// The report of a node's agent of this mode.
+    pub fn report(&self, node: &str, mode: AgentMode) -> Option<&Report> {
+        let report = match mode {
+            AgentMode::Filter => self.reports.get(node),
+            AgentMode::Beside => self.reports.get(&mode.report_name(node)),
+        };
+        report.filter(|report| report.mode == mode)
     }
 
     /// The number of ready endpoints of a Service, by node.
@@ -154,6 +181,24 @@ pub struct Service {
     pub last_applied: LastApplied,
     /// Whether it is being deleted.
     pub deleting: bool,
+}
+
+impl Service {
+    /// Whether kube-proxies skip it because the agents of mode Beside serve it.
+    pub fn is_taken_over(&self) -> bool {
+        is_taken_over(&self.labels)
+    }
+
+    /// Whether kube-proxies skip it, or skipped it not long ago: only the agents of mode Beside are
+    /// sure to serve it.
+    pub(crate) fn depends_on_beside(&self) -> bool {
+        self.is_taken_over() || self.record.as_ref().is_some_and(|record| record.skipped)
+    }
+
+    /// Whether the operator owns the label by which kube-proxies skip it.
+    pub(crate) fn owns_proxy_name(&self) -> bool {
+        self.owners.iter().any(|owner| owner.is_us() && owner.labels.contains(SERVICE_PROXY_NAME_LABEL))
+    }
 }
 
 /// The relevant fields of the last-applied annotation of `kubectl apply`.
@@ -205,12 +250,16 @@ pub struct Taint {
 pub struct Report {
     /// UID and resource version.
     pub identity: Identity,
+    /// The agent's mode.
+    pub mode: AgentMode,
     /// The pool that the agent reports.
     pub pool: String,
     /// The revision that the agent was started with.
     pub revision: String,
-    /// Whether kube-proxy is connected to the agent.
-    pub connected: bool,
+    /// Whether the node's proxy works through the agent.
+    pub active: bool,
+    /// Mode Beside: how many Services the agent serves.
+    pub served: u32,
     /// Acknowledgements. Nodes with equal reports share one allocation.
     pub acknowledged: Arc<Acknowledgements>,
 }
@@ -218,13 +267,15 @@ pub struct Report {
 /// The acknowledgements of a node, by the UID of the object.
 pub type Acknowledgements = BTreeMap<String, Acknowledged>;
 
-/// The state that kube-proxy on a node has applied for one object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The state that a node has applied for one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
     /// The generation of the object.
     pub generation: i64,
     /// The node's view of the object's Services.
     pub view: View,
+    /// Mode Beside: the object's Services that the agent serves.
+    pub services: BTreeSet<Key>,
 }
 
 /// A DaemonSet.
@@ -256,6 +307,8 @@ pub enum PodRole {
         /// The agent's revision.
         revision: String,
     },
+    /// Runs an agent of mode Beside.
+    Beside,
     /// Prepulls the images of a revision.
     Images {
         /// The revision.

@@ -11,6 +11,7 @@
 //! | [`action`] | one action per kind of write, and the API request that performs it |
 //! | [`waits`] | durations, measured by one clock |
 //! | [`plan`](mod@plan) | all ordering, interlocks and conflict rules |
+//! | [`build`] | the resources that the operator writes as a whole |
 //! | [`simulate`] | the outcome of plans on an idealised cluster |
 //!
 //! The invariant of this crate: **the actions of one plan may be executed in any order, and any of
@@ -20,6 +21,7 @@
 //! causes a delay.
 
 pub mod action;
+pub mod build;
 pub mod cluster;
 pub mod observe;
 pub mod own;

@@ -3,18 +3,21 @@
 
 mod annotations;
 mod kube_proxy;
+pub(crate) mod mounts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use isp_api::IngressSourceNode;
-use isp_api::agent::runs_kube_proxy;
 use isp_api::names::{
-    AGENT_IMAGES_LABEL, AGENT_NAME, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FAILURE_ANNOTATION,
-    HANDOVER_ANNOTATION, IMAGES_NAME, INTERCEPTION_MODE_ANNOTATION, NAME_LABEL, OPERATOR_FIELD_MANAGER,
+    AGENT_IMAGES_LABEL, AGENT_MODE_LABEL, AGENT_NAME, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, BESIDE_MODE,
+    BESIDE_NAME, FAILURE_ANNOTATION, HANDOVER_ANNOTATION, IMAGES_NAME, INTERCEPTION_MODE_ANNOTATION,
+    NAME_LABEL, OPERATOR_FIELD_MANAGER,
 };
+use isp_api::node::AcknowledgedView;
 use isp_api::preserve::TrafficPolicy;
-use isp_api::sidecar::{PROXY_CONFIG_ANNOTATION, Sidecar};
+use isp_api::sidecar::redirect::{self, Shape};
+use isp_api::sidecar::{Labels, PROXY_CONFIG_ANNOTATION, Sidecar};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use k8s_openapi::api::core::v1::{
@@ -29,10 +32,11 @@ use serde_json::Value;
 pub(crate) use self::kube_proxy::{HOME, recognised};
 pub use self::kube_proxy::{
     KubeProxySource, NoKubeProxy, changed, flag, kube_proxies, kube_proxy, made, mounted_file,
+    runs_kube_proxy,
 };
 use crate::cluster::{
-    Acknowledged, Acknowledgements, DaemonSet, Identity, Key, LastApplied, Node, Pod, PodRole, Report,
-    Service, SidecarPod, Taint, Written,
+    Acknowledged, Acknowledgements, DaemonSet, Identity, Key, LastApplied, Node, Pod, PodRole, RedirectPod,
+    Report, Service, SidecarPod, Taint, Written,
 };
 use crate::own::content;
 use crate::ownership::{last_applied, owners};
@@ -153,9 +157,16 @@ pub fn report(object: &IngressSourceNode, known: &mut Vec<Arc<Acknowledgements>>
     let views = status.into_iter().flat_map(|status| &status.views);
     // Views that the kernel demonstrably has not applied yet do not count. If that is unknown, the
     // agent's report is trusted.
+    let services = |view: &AcknowledgedView| {
+        let parts = view.services.iter().filter_map(|name| name.split_once('/'));
+        parts.map(|(namespace, name)| Key::new(namespace, name)).collect()
+    };
     let acknowledged: Acknowledgements = views
-        .filter(|view| view.relisted && view.programmed != Some(false))
-        .map(|view| (view.uid.clone(), Acknowledged { generation: view.generation, view: view.view }))
+        .filter(|view| view.received && view.programmed != Some(false))
+        .map(|view| {
+            let (generation, services) = (view.generation, services(view));
+            (view.uid.clone(), Acknowledged { generation, view: view.view, services })
+        })
         .collect();
     known.retain(|known| Arc::strong_count(known) > 1);
     let shared = known.iter().find(|known| ***known == acknowledged).cloned();
@@ -166,9 +177,11 @@ pub fn report(object: &IngressSourceNode, known: &mut Vec<Arc<Acknowledgements>>
     });
     Report {
         identity: identity(&object.metadata),
+        mode: status.map(|status| status.mode).unwrap_or_default(),
         pool: status.map(|status| status.pool.clone()).unwrap_or_default(),
         revision: status.map(|status| status.revision.clone()).unwrap_or_default(),
-        connected: status.is_some_and(|status| status.proxy_connected),
+        active: status.is_some_and(|status| status.active),
+        served: status.and_then(|status| status.served).unwrap_or_default(),
         acknowledged,
     }
 }
@@ -214,9 +227,13 @@ fn last_writer(metadata: &ObjectMeta) -> Option<String> {
 /// The role of one of our DaemonSets or of its pods, by the labels.
 pub fn role(metadata: &ObjectMeta) -> Option<PodRole> {
     let labels = metadata.labels.as_ref()?;
+    let name = labels.get(NAME_LABEL).map(String::as_str);
+    if name == Some(AGENT_NAME) && labels.get(AGENT_MODE_LABEL).is_some_and(|mode| mode == BESIDE_MODE) {
+        return Some(PodRole::Beside);
+    }
     let revision = labels.get(AGENT_REVISION_LABEL)?.clone();
     let pool = labels.get(AGENT_POOL_LABEL)?.clone();
-    match labels.get(NAME_LABEL).map(String::as_str) {
+    match name {
         Some(AGENT_NAME) => Some(PodRole::Agent { pool, revision }),
         Some(IMAGES_NAME) => Some(PodRole::Images { revision }),
         _ => None,
@@ -227,6 +244,7 @@ pub fn role(metadata: &ObjectMeta) -> Option<PodRole> {
 fn name_of(role: &PodRole, metadata: &ObjectMeta) -> String {
     match role {
         PodRole::Agent { pool, revision } => format!("{AGENT_NAME}-{pool}-{revision}"),
+        PodRole::Beside => BESIDE_NAME.to_owned(),
         PodRole::Images { revision } => {
             let pool = metadata.labels.as_ref().and_then(|labels| labels.get(AGENT_POOL_LABEL));
             format!("{IMAGES_NAME}-{}-{revision}", pool.map(String::as_str).unwrap_or_default())
@@ -256,25 +274,27 @@ pub fn pod(object: &PodObject) -> Option<Pod> {
     })
 }
 
-/// Why a container does not run.
+/// Why a container does not run, or why it ended before it was started again and is not ready yet.
 fn trouble(container: &ContainerStatus) -> Option<String> {
-    let state = container.state.as_ref()?;
-    let last_words = |state: &ContainerState| state.terminated.as_ref().and_then(last_words);
-    let (reason, message) = match (&state.waiting, &state.terminated) {
+    let ended = |state: Option<&ContainerState>| state.and_then(|state| state.terminated.clone());
+    let previous = ended(container.last_state.as_ref()).filter(|ended| ended.exit_code != 0);
+    let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
+    let starting = ["ContainerCreating", "PodInitializing"];
+    let (reason, message) = match waiting.and_then(|waiting| Some((waiting, waiting.reason.as_deref()?))) {
         // The kubelet reports only the back-off; the cause is in the previous termination.
-        (Some(waiting), _) if waiting.reason.as_deref() == Some("CrashLoopBackOff") => {
-            let told = container.last_state.as_ref().and_then(last_words);
-            (waiting.reason.clone()?, told.or_else(|| waiting.message.clone()))
+        Some((waiting, reason @ "CrashLoopBackOff")) => {
+            let told = previous.as_ref().and_then(last_words);
+            (reason.to_owned(), told.or_else(|| waiting.message.clone()))
         }
-        (Some(waiting), _) => (waiting.reason.clone()?, waiting.message.clone()),
-        (None, Some(ended)) if ended.exit_code != 0 => {
-            (format!("ended with {}", ended.exit_code), last_words(state))
+        Some((waiting, reason)) if !starting.contains(&reason) => {
+            (reason.to_owned(), waiting.message.clone())
         }
-        _ => return None,
+        _ => {
+            let now = ended(container.state.as_ref()).filter(|ended| ended.exit_code != 0);
+            let ended = now.or(previous.filter(|_| !container.ready))?;
+            (format!("ended with {}", ended.exit_code), last_words(&ended))
+        }
     };
-    if ["ContainerCreating", "PodInitializing"].contains(&reason.as_str()) {
-        return None;
-    }
     let message = message.map(|message| format!(": {message}")).unwrap_or_default();
     Some(annotations::shortened(format!("container {}: {reason}{message}", container.name)))
 }
@@ -325,19 +345,41 @@ pub const INJECTED_LABEL: &str = "security.istio.io/tlsMode";
 /// Converts a pod with a sidecar, unless it is terminating or finished.
 pub fn sidecar_pod(object: &PodObject) -> Option<SidecarPod> {
     let metadata = &object.metadata;
-    let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
-    if metadata.deletion_timestamp.is_some() || matches!(phase, Some("Succeeded" | "Failed")) {
+    if is_ending(object) {
         return None;
     }
-    let mut annotations = metadata.annotations.clone().unwrap_or_default();
-    annotations
-        .retain(|name, _| [INTERCEPTION_MODE_ANNOTATION, PROXY_CONFIG_ANNOTATION].contains(&name.as_str()));
     Some(SidecarPod {
         labels: metadata.labels.clone().unwrap_or_default(),
-        annotations,
+        annotations: annotations_of(metadata, &[INTERCEPTION_MODE_ANNOTATION, PROXY_CONFIG_ANNOTATION]),
         sidecar: Sidecar::of(object)?,
         owner: owner(metadata),
     })
+}
+
+/// Converts a pod that may need the init container of a redirect, unless it is terminating or
+/// finished. Pods in the host network never get one.
+pub fn redirect_pod(object: &PodObject) -> Option<RedirectPod> {
+    let (metadata, spec) = (&object.metadata, object.spec.as_ref()?);
+    if is_ending(object) || spec.host_network == Some(true) {
+        return None;
+    }
+    Some(RedirectPod {
+        labels: metadata.labels.clone().unwrap_or_default(),
+        annotations: annotations_of(metadata, &redirect::ANNOTATIONS),
+        shape: Shape::of(spec),
+        owner: owner(metadata),
+    })
+}
+
+fn is_ending(object: &PodObject) -> bool {
+    let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
+    object.metadata.deletion_timestamp.is_some() || matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+fn annotations_of(metadata: &ObjectMeta, names: &[&str]) -> Labels {
+    let all = metadata.annotations.iter().flatten();
+    let relevant = all.filter(|(name, _)| names.contains(&name.as_str()));
+    relevant.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The workload that recreates a pod. The name of a Deployment is derived from its ReplicaSet's.

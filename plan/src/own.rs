@@ -2,9 +2,10 @@
 //! To add a kind, add it here. The operator reads, applies and deletes them all by the same code.
 
 use isp_api::names::{AGENT_NAME, AGENT_POLICY, AGENT_ROLE, NODE_PROXIER_BINDING, POD_WEBHOOK_CONFIGURATION};
-use isp_api::sidecar::policy::API_VERSION;
 use kube::core::ApiResource;
 use serde_json::Value;
+
+use crate::build::pod_policy::API_VERSION;
 
 /// A kind of object that the operator manages entirely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,6 +8,7 @@
 //! | `kube_proxy` | which DaemonSet is the cluster's kube-proxy, and the node affinity that keeps it off nodes with an agent |
 //! | `accounts` | the agents' ServiceAccount and its RBAC |
 //! | `pools` | the agents' DaemonSets |
+//! | `beside` | the agents of mode Beside, which belong to no pool |
 //! | `rollout` | step 2: which nodes are handed over to the agent, or back, and when |
 //! | `services` | steps 3 to 5 and their reversal: the label and the policy of each Service |
 //! | `sidecars` | the admission objects that set Istio's interception mode on new pods, and the count of existing pods |
@@ -23,11 +24,15 @@
 //! - No Service gets the label or the policy before every non-ingress node has acknowledged the
 //!   object's generation, or without a ready endpoint on an ingress node:
 //!   `services::Wanted::advance`.
+//! - No kube-proxy skips a Service before the agents of mode Beside serve it on every node, and
+//!   these agents stay until kube-proxies have had time to serve it again: `services`,
+//!   `Service::depends_on_beside`.
 //! - No agent is removed while a Service of an object that needs it is still changed:
 //!   `Snapshot::needs_agent`.
 //! - The finalizer is removed last: `finalizers`.
 
 mod accounts;
+mod beside;
 mod checks;
 mod ingress;
 mod kube_proxy;
@@ -124,6 +129,7 @@ pub fn plan(cluster: &Cluster, settings: &Settings, waits: &Waits, now: Timestam
     let pools = Pools::new(&snapshot);
     let rollout = Rollout::plan(&snapshot, &pools, &mut plan);
     pools.plan(&snapshot, &mut plan);
+    rollout.beside.plan(&snapshot, &pools, &mut plan);
     kube_proxy::plan(&snapshot, &pools, &mut plan);
     let services = services::plan(&snapshot, &rollout, &mut plan);
     sidecars::plan(&snapshot, &mut plan);

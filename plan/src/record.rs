@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 /// On a Service: its object, its original state, and how often it was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and stays in annotations of Services"
+)]
 pub struct ServiceRecord {
     /// The name of the object that preserves it.
     pub object: String,
@@ -30,6 +34,13 @@ pub struct ServiceRecord {
     /// How often the policy was set to Local.
     #[serde(default)]
     pub localised: u32,
+    /// How often the agents of mode Beside took it over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub taken_over: u32,
+    /// Whether kube-proxies may still skip it: the agents of mode Beside took it over, and it was
+    /// not given back, or not long ago.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub skipped: bool,
     /// Whether the label was removed because no ingress node has an endpoint, so that every node
     /// shows the Service.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -102,6 +113,45 @@ pub struct Failure {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use isp_api::names::ORIGINAL_ANNOTATION;
+    use isp_api::view::depends_on_beside;
+
+    use super::*;
+
+    #[test]
+    fn the_agents_read_from_the_record_whether_kube_proxies_skip_the_service() {
+        for skipped in [false, true] {
+            let record = ServiceRecord {
+                object: "web".to_owned(),
+                policy: TrafficPolicy::Cluster,
+                policy_owner: None,
+                health_check_node_port: None,
+                label: None,
+                generation: 1,
+                labelled: 1,
+                localised: 1,
+                taken_over: 1,
+                skipped,
+                opened: false,
+                fell_back: false,
+                retained: false,
+            };
+            let text = serde_json::to_string(&record).unwrap();
+            let annotations = [(ORIGINAL_ANNOTATION.to_owned(), text)].into();
+            assert_eq!(depends_on_beside(&BTreeMap::new(), &annotations), skipped);
+        }
+    }
 }

@@ -54,6 +54,20 @@ pub enum Wait {
         /// Its DaemonSet.
         daemon_set: Key,
     },
+    /// The agent of mode Beside is not ready on a node.
+    Beside {
+        /// The node.
+        node: String,
+    },
+    /// kube-proxies serve a Service again that they skipped.
+    GivenBack {
+        /// The Service.
+        service: Key,
+    },
+    /// The agents of mode Beside stop serving.
+    Drain,
+    /// Services whose object no longer exists have to be given back to kube-proxies.
+    OrphansBeside,
     /// Services whose object no longer exists have to be restored. A single wait for all of them:
     /// otherwise a stream of new ones would extend the wait forever.
     Orphans,

@@ -19,6 +19,7 @@ mod readers;
 mod request;
 mod serving;
 mod session;
+mod upstream;
 mod wire;
 
 use std::io;
@@ -42,7 +43,7 @@ use self::metrics::FilterMetrics;
 use self::progress::FilterProgress;
 use self::proxy::Proxy;
 use self::serving::{Identity, MirrorScope, ServingError};
-use crate::node::upstream::{ClientCertificate, Upstream, UpstreamError};
+use self::upstream::{ApiServer, ClientCertificate, Upstream, UpstreamError, agent_client};
 use crate::node::view::ViewStore;
 use crate::node::{Node, NodeArgs, PORT_TIMEOUT, PULSE_TIMEOUT, SHUTDOWN_GRACE};
 
@@ -51,6 +52,12 @@ use crate::node::{Node, NodeArgs, PORT_TIMEOUT, PULSE_TIMEOUT, SHUTDOWN_GRACE};
 pub struct FilterArgs {
     #[command(flatten)]
     node: NodeArgs,
+    /// kube-proxy's kubeconfig as the cluster has it. It names the API server.
+    #[arg(long, default_value = "/var/lib/kube-proxy/kubeconfig.conf")]
+    kube_proxy_kubeconfig: PathBuf,
+    /// Token that the agent uses for its own requests to the API server.
+    #[arg(long, default_value = "/var/run/secrets/kubernetes.io/serviceaccount/token")]
+    token_file: PathBuf,
     /// Directory that kube-proxy sees in place of its own. The agent fills it with kube-proxy's
     /// files and a kubeconfig that leads to the agent.
     #[arg(long, default_value = "/run/proxy-agent")]
@@ -69,7 +76,7 @@ pub struct FilterArgs {
 
 /// Why mode Filter cannot run.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum FilterError {
     #[error("--listen {0} is not a loopback address: the agent serves processes of its own node only")]
     NotLoopback(SocketAddr),
@@ -91,15 +98,19 @@ pub(crate) async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
     if !arguments.listen.ip().is_loopback() {
         return Err(FilterError::NotLoopback(arguments.listen));
     }
-    let kubeconfig = arguments.node.kube_proxy_kubeconfig.clone();
+    let kubeconfig = arguments.kube_proxy_kubeconfig.clone();
+    let api_server = ApiServer::read(&kubeconfig)?;
+    // The agent's own requests have a connection of their own: the view stays known even if nobody
+    // reads the responses on kube-proxy's, and no kube-proxy certificate is presented.
+    let client = agent_client(Upstream::new(&api_server, &kubeconfig)?, &arguments.token_file);
     let mut registry = Registry::default();
-    let node = Node::new(arguments.node, &program, &mut registry)?;
+    let node = Node::new(arguments.node, client, &program, &mut registry);
     let kube_proxy_synced = program.readiness().register("kube-proxy");
     let metrics = Arc::new(FilterMetrics::default());
     metrics.register(&mut registry);
 
     let certificate = ClientCertificate::read(&kubeconfig)?;
-    let upstream = Upstream::new(&node.api_server, &kubeconfig)?;
+    let upstream = Upstream::new(&api_server, &kubeconfig)?;
     upstream.present(certificate.as_ref())?;
     let shutdown = program.shutdown();
     let (listener, admin) = tokio::select! {
@@ -115,13 +126,13 @@ pub(crate) async fn run(arguments: FilterArgs) -> Result<(), FilterError> {
         address,
         identity,
         scope: if arguments.only_kubeconfig { MirrorScope::Kubeconfig } else { MirrorScope::AllFiles },
-        api_server: node.api_server.clone(),
+        api_server: api_server.clone(),
         certificate,
         upstream: upstream.clone(),
     };
     // kube-proxy starts when it finds these files, so the agent listens before it writes them.
     files.mirror()?;
-    info!(%address, server = %node.api_server.address, "serving kube-proxy");
+    info!(%address, server = %api_server.address, "serving kube-proxy");
 
     let (view, connections) = (node.view.clone(), Arc::<ClientConnections>::default());
     let proxy =

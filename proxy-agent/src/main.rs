@@ -7,6 +7,9 @@ use isp_proxy_agent::Mode;
 use isp_runtime::last_words;
 use isp_runtime::telemetry::LogArgs;
 
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// The agent of a node that is not an ingress node.
 #[derive(Debug, Parser)]
 #[command(name = "proxy-agent", version, arg_required_else_help = true)]

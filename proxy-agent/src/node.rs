@@ -6,12 +6,10 @@
 pub(crate) mod metrics;
 pub(crate) mod progress;
 pub(crate) mod report;
-pub(crate) mod upstream;
 pub(crate) mod view;
 mod view_source;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,9 +25,8 @@ use tokio::time::sleep;
 use tracing::warn;
 
 use self::metrics::NodeMetrics;
-use self::progress::Progress;
+use self::progress::{Acknowledgement, Progress};
 use self::report::{ObservedStatus, Reporter, ReportingAgent};
-use self::upstream::{ApiServer, Upstream, UpstreamError};
 use self::view::ViewStore;
 
 /// How long tasks may take to end after a signal.
@@ -55,9 +52,6 @@ pub(crate) struct NodeArgs {
     /// Revision of the pool's DaemonSet that started this agent.
     #[arg(long, env = "AGENT_REVISION", default_value = "")]
     revision: String,
-    /// kube-proxy's kubeconfig as the cluster has it. It names the API server.
-    #[arg(long, default_value = "/var/lib/kube-proxy/kubeconfig.conf")]
-    pub(crate) kube_proxy_kubeconfig: PathBuf,
     /// Address that serves /healthz, /readyz and /metrics.
     #[arg(long, default_value = "127.0.0.1:10261")]
     admin: SocketAddr,
@@ -68,37 +62,29 @@ pub(crate) struct NodeArgs {
     /// Port for /metrics on that address.
     #[arg(long, default_value_t = 10261)]
     metrics_port: u16,
-    /// Token that the agent uses for its own requests to the API server.
-    #[arg(long, default_value = "/var/run/secrets/kubernetes.io/serviceaccount/token")]
-    token_file: PathBuf,
 }
 
 /// The node that this agent serves, before its tasks run.
 pub(crate) struct Node {
     pub(crate) view: Arc<ViewStore>,
-    pub(crate) api_server: ApiServer,
+    pub(crate) client: kube::Client,
     arguments: NodeArgs,
-    client: kube::Client,
     metrics: Arc<NodeMetrics>,
     view_known: Pending,
 }
 
 impl Node {
-    /// Reads where the API server is, and registers metrics and readiness.
+    /// Registers metrics and readiness. The client sends the agent's own requests.
     pub(crate) fn new(
         arguments: NodeArgs,
+        client: kube::Client,
         program: &Program,
         registry: &mut Registry,
-    ) -> Result<Self, UpstreamError> {
+    ) -> Self {
         let view_known = program.readiness().register("view");
         let metrics = Arc::new(NodeMetrics::default());
         metrics.register(registry);
-        let kubeconfig = &arguments.kube_proxy_kubeconfig;
-        let api_server = ApiServer::read(kubeconfig)?;
-        // The agent's own requests have a connection of their own: the view stays known even if
-        // nobody reads the responses on kube-proxy's, and no kube-proxy certificate is presented.
-        let client = upstream::agent_client(Upstream::new(&api_server, kubeconfig)?, &arguments.token_file);
-        Ok(Self { view: Arc::default(), api_server, arguments, client, metrics, view_known })
+        Self { view: Arc::default(), client, arguments, metrics, view_known }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -113,12 +99,12 @@ impl Node {
     }
 
     /// Starts the tasks of every mode. The mode registers its own readiness and metrics before.
-    pub(crate) fn spawn(
+    pub(crate) fn spawn<P: Progress>(
         self,
         program: &mut Program,
         admin: Admin,
         registry: Registry,
-        progress: impl Progress,
+        progress: P,
     ) {
         let registry = Arc::new(registry);
         program.serve_admin_on(admin, registry.clone());
@@ -132,7 +118,8 @@ impl Node {
         program.spawn_endless("view", follow);
         program.spawn_endless("view readiness", become_ready(self.view.clone(), self.view_known));
         let (observing, observed) = watch::channel(ObservedStatus::default());
-        program.spawn_endless("own object", report::follow(self.client.clone(), node.clone(), observing));
+        let own_object = P::Acknowledgement::MODE.report_name(&node);
+        program.spawn_endless("own object", report::follow(self.client.clone(), own_object, observing));
         let reporter = Reporter {
             client: self.client,
             agent: ReportingAgent { node, pool, revision },

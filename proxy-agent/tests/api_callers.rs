@@ -3,16 +3,17 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-mod agent;
-
 use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::Duration;
 
-use agent::{Agent, AgentToken};
 use isp_lab::ControlPlane;
+use isp_testkit::agent::Agent;
+use isp_testkit::until;
 use serde_json::Value;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_proxy-agent");
 
 /// Returns the value of a counter of connections.
 fn calls(agent: &Agent, outcome: &str) -> u64 {
@@ -30,7 +31,7 @@ fn without_certificate(agent: &Agent, arguments: &[&str]) -> bool {
 
 #[tokio::test]
 async fn a_caller_without_the_certificate_gets_no_answer_even_with_kube_proxys_token() {
-    let agent = Agent::start(ControlPlane::shared().await.unwrap(), AgentToken::Agent).await;
+    let agent = Agent::of(PROGRAM).start(ControlPlane::shared().await.unwrap()).await;
     agent.wait_for_services();
     let own = rcgen::generate_simple_self_signed(["kube-proxy".to_owned()]).unwrap();
     fs::write(agent.file("other.crt"), own.cert.pem()).unwrap();
@@ -53,7 +54,7 @@ async fn a_caller_without_the_certificate_gets_no_answer_even_with_kube_proxys_t
 #[tokio::test]
 async fn clients_of_kubernetes_send_the_certificate_and_the_token_of_one_kubeconfig() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let agent = Agent::start(cluster, AgentToken::Agent).await;
+    let agent = Agent::of(PROGRAM).start(cluster).await;
     agent.wait_for_services();
     // kubectl reads a kubeconfig with the same code as kube-proxy.
     let mirrored = agent.mirrored().display().to_string();
@@ -70,7 +71,7 @@ async fn clients_of_kubernetes_send_the_certificate_and_the_token_of_one_kubecon
 
 #[tokio::test]
 async fn an_agent_that_is_started_again_in_its_pod_knows_kube_proxy_still() {
-    let mut agent = Agent::start(ControlPlane::shared().await.unwrap(), AgentToken::Agent).await;
+    let mut agent = Agent::of(PROGRAM).start(ControlPlane::shared().await.unwrap()).await;
     let mirrored = fs::read(agent.mirrored()).unwrap();
     agent.restart();
     // kube-proxy reads its kubeconfig only once, so the test uses the files of the first start.
@@ -84,8 +85,7 @@ async fn a_kube_proxy_that_is_known_by_a_certificate_of_its_own_is_so_behind_the
     let admin: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig()).unwrap()).unwrap();
     let user = admin["users"][0]["user"].clone();
     assert!(user.get("client-certificate-data").or(user.get("client-certificate")).is_some(), "{user}");
-    let agent =
-        Agent::start_as(cluster, agent::api_server(cluster), AgentToken::Agent, Some(user), &[]).await;
+    let agent = Agent::of(PROGRAM).user(user).start(cluster).await;
     agent.wait("knows its view", |agent| agent.ask_without_token("/api/v1/services") == 200);
     assert!(!without_certificate(&agent, &[]), "it is presented for nobody else");
 }
@@ -93,12 +93,15 @@ async fn a_kube_proxy_that_is_known_by_a_certificate_of_its_own_is_so_behind_the
 #[tokio::test]
 async fn a_port_that_an_earlier_agent_still_has_is_waited_for() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let mut agent = Agent::start(cluster, AgentToken::Agent).await;
+    let mut agent = Agent::of(PROGRAM).start(cluster).await;
     agent.program.end().unwrap();
     let held = TcpListener::bind(agent.address).unwrap();
     agent.start_again();
-    std::thread::sleep(Duration::from_secs(2));
-    assert!(agent.program.log().contains("another process listens there"), "{}", agent.program.log());
+    until("it says why it waits", async || {
+        let log = agent.program.log();
+        if log.contains("another process listens on this address") { Ok(()) } else { Err(log) }
+    })
+    .await;
     drop(held);
     agent.wait("serves", |agent| agent.ask(&["/version"]).0 == 200);
 }

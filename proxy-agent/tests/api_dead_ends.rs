@@ -3,13 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-mod agent;
-
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as BlockingListener};
 use std::time::{Duration, Instant};
 
-use agent::{Agent, AgentToken};
 use isp_lab::ControlPlane;
+use isp_testkit::agent::{self, Agent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -87,7 +85,7 @@ async fn a_way_that_falls_silent_or_breaks_is_noticed_and_requests_go_on_when_it
     // without IPv6 has only the other one.)
     let _mute = BlockingListener::bind((Ipv6Addr::LOCALHOST, relay.port));
     api_server["server"] = format!("https://localhost:{}", relay.port).into();
-    let agent = Agent::start_at(cluster, api_server, AgentToken::Agent).await;
+    let agent = Agent::of(env!("CARGO_BIN_EXE_proxy-agent")).api_server(api_server).start(cluster).await;
     agent.wait_for_services();
 
     // Silence: the open watch ends although nobody closed a connection, and new requests fail with

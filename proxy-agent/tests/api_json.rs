@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-mod agent;
-
-use agent::{Agent, AgentToken, NODE};
+use isp_api::node::IngressSourceNodeStatus;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_lab::ControlPlane;
+use isp_testkit::agent::{self, Agent, NODE};
+use isp_testkit::{preserve, until};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -43,17 +43,7 @@ async fn fill(cluster: &ControlPlane) {
 
 async fn preserve(cluster: &ControlPlane, name: &str, elsewhere: &str) {
     let objects: Api<IngressSourcePreserve> = Api::all(cluster.client().unwrap());
-    let object = json!({
-        "apiVersion": "sourcepreserve.io/v1alpha1",
-        "kind": "IngressSourcePreserve",
-        "metadata": {"name": name},
-        "spec": {
-            "ingressNodes": {"selector": {"matchLabels": {"node-role.kubernetes.io/ingress": ""}}},
-            "services": [{"namespace": "default", "name": name}],
-            "elsewhere": elsewhere,
-        },
-    });
-    objects.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    objects.create(&PostParams::default(), &preserve::object(name, elsewhere)).await.unwrap();
 }
 
 fn parse(text: &str) -> Value {
@@ -70,12 +60,14 @@ fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
     list["items"].as_array().unwrap().iter().find(|item| item["metadata"]["name"] == name).unwrap()
 }
 
-async fn acknowledged(cluster: &ControlPlane) -> bool {
+/// Fails with the report of the node, unless it acknowledges every object.
+async fn acknowledged(cluster: &ControlPlane) -> Result<(), Option<IngressSourceNodeStatus>> {
     let nodes: Api<IngressSourceNode> = Api::all(cluster.client().unwrap());
     let status = nodes.get_opt(NODE).await.unwrap().and_then(|node| node.status);
-    status.is_some_and(|status| {
-        status.proxy_connected && !status.views.is_empty() && status.views.iter().all(|view| view.relisted)
-    })
+    let all = status.as_ref().is_some_and(|status| {
+        status.active && !status.views.is_empty() && status.views.iter().all(|view| view.received)
+    });
+    if all { Ok(()) } else { Err(status) }
 }
 
 #[tokio::test]
@@ -84,7 +76,7 @@ async fn addresses_are_hidden_in_lists_and_watches_in_json() {
     agent::install(cluster).await;
     fill(cluster).await;
     preserve(cluster, "narrowed", "ClusterOnly").await;
-    let agent = Agent::start(cluster, AgentToken::Agent).await;
+    let agent = Agent::of(env!("CARGO_BIN_EXE_proxy-agent")).start(cluster).await;
     agent.wait_for_services();
 
     // Lists: everything but the addresses is as the API server has it.
@@ -138,12 +130,7 @@ async fn addresses_are_hidden_in_lists_and_watches_in_json() {
     }
 
     // The watch counts as a read, so the agent acknowledges the view.
-    let mut looks = 0;
-    while !acknowledged(cluster).await {
-        looks += 1;
-        assert!(looks < 100, "a kube-proxy that speaks JSON is not acknowledged");
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    }
+    until("a kube-proxy that speaks JSON is acknowledged", async || acknowledged(cluster).await).await;
     let metrics = agent.metrics();
     let delays = metrics.iter().find_map(|line| line.strip_prefix("isp_agent_watch_delay_seconds_count "));
     assert!(delays.is_some_and(|count| count.parse::<u64>().unwrap() >= 3), "{metrics:?}");
@@ -154,15 +141,13 @@ async fn addresses_are_hidden_in_lists_and_watches_in_json() {
     preserve(cluster, "hidden", "Hidden").await;
     let mut rest = std::iter::from_fn(|| watch.next()).map(|event| parse(&event));
     assert_eq!(rest.find(|event| event["type"] != "BOOKMARK"), None, "the view changed, so the watch ends");
-    let mut looks = 0;
-    let _watch = loop {
+    let _watch = until("a watch that is only followed is acknowledged", async || {
         let watch = agent.follow(&[ACCEPT, "--compressed", FROM_START]);
         let first = watch.next();
-        if first.is_some_and(|event| parse(&event)["type"] == "ADDED") && acknowledged(cluster).await {
-            break watch;
+        if !first.as_ref().is_some_and(|event| parse(event)["type"] == "ADDED") {
+            return Err(format!("the first event is {first:?}"));
         }
-        looks += 1;
-        assert!(looks < 100, "a watch that is only followed is not acknowledged");
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    };
+        acknowledged(cluster).await.map(|()| watch).map_err(|status| format!("{status:?}"))
+    })
+    .await;
 }

@@ -3,29 +3,16 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-mod agent;
-
 use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use agent::{Agent, AgentToken};
-use isp_lab::{ControlPlane, free_address, provision, until};
+use isp_lab::{ControlPlane, free_address, provision};
+use isp_testkit::agent::{Agent, AgentToken};
+use isp_testkit::{Process, repository, until};
 use serde_json::{Value, json};
 
 const ALERT: &str = "SourcePreserveAgentFails";
-const DEADLINE: Duration = Duration::from_mins(1);
-
-/// A process that ends when it is dropped.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn get(url: &str) -> (u16, String) {
     let output = Command::new("curl").args(["-sS", "-w", "\n%{http_code}", url]).output().unwrap();
@@ -51,14 +38,14 @@ async fn the_alert_about_agents_is_raised_by_what_a_failing_agent_counts() {
     let port = metrics.port().to_string();
     // With kube-proxy's token the agent cannot know the view, so requests for Services fail.
     let more = ["--metrics-host", "127.0.0.1", "--metrics-port", &port];
-    let agent =
-        Agent::start_as(cluster, agent::api_server(cluster), AgentToken::KubeProxy, None, &more).await;
-    until(DEADLINE, "metrics are served", async || get(&format!("http://{metrics}/metrics")).0 == 200).await;
+    let agent = Agent::of(env!("CARGO_BIN_EXE_proxy-agent")).token(AgentToken::KubeProxy).arguments(&more);
+    let agent = agent.start(cluster).await;
+    until("metrics are served", async || get(&format!("http://{metrics}/metrics")).0 == 200).await;
     for path in ["/healthz", "/readyz", "/"] {
         assert_eq!(get(&format!("http://{metrics}{path}")).0, 404, "{path} is for the node alone");
     }
 
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/monitoring/alerts.yaml");
+    let path = repository::file("docs/monitoring/alerts.yaml");
     let alerts: Value = serde_yaml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name);
@@ -72,28 +59,23 @@ async fn the_alert_about_agents_is_raised_by_what_a_failing_agent_counts() {
     let server = tokio::task::spawn_blocking(|| provision::prometheus(|line| println!("{line}")));
     let server = server.await.unwrap().unwrap().server;
     let address = free_address().unwrap().to_string();
-    let _prometheus = Process(
-        Command::new(server)
-            .arg(format!("--config.file={}", file("settings.yaml").display()))
-            .arg(format!("--storage.tsdb.path={}", file("data").display()))
-            .arg(format!("--web.listen-address={address}"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap(),
-    );
-    until(DEADLINE, "the rule is known", async || state(&address).as_deref() == Some("inactive")).await;
+    let mut command = Command::new(server);
+    command
+        .arg(format!("--config.file={}", file("settings.yaml").display()))
+        .arg(format!("--storage.tsdb.path={}", file("data").display()))
+        .arg(format!("--web.listen-address={address}"));
+    let _prometheus = Process::start(command, &file("prometheus.log"));
+    until("the rule is known", async || state(&address).as_deref() == Some("inactive")).await;
     let counted = async || {
         let url = format!("http://{address}/api/v1/query?query=isp_agent_requests_total");
         get(&url).1.contains(r#""outcome":"Failed""#)
     };
-    until(DEADLINE, "the agent is scraped", counted).await;
+    until("the agent is scraped", counted).await;
     assert_eq!(agent.ask(&["/api/v1/services"]).0, 503);
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(state(&address).as_deref(), Some("inactive"), "one failure is none");
     for _ in 0..100 {
         assert_eq!(agent.ask(&["/api/v1/services"]).0, 503);
     }
-    until(DEADLINE, "the alert begins", async || state(&address).as_deref() == Some("pending")).await;
+    until("the alert begins", async || state(&address).as_deref() == Some("pending")).await;
 }

@@ -3,13 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-mod agent;
-
-use std::time::{Duration, Instant};
-
-use agent::NODE;
 use isp_api::IngressSourceNode;
+use isp_api::node::AgentMode;
 use isp_lab::ControlPlane;
+use isp_testkit::agent::{self, NODE};
+use isp_testkit::until;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Config};
 use serde_json::json;
@@ -35,6 +33,10 @@ fn config_certificates(pem: &[u8]) -> Vec<Vec<u8>> {
 
 /// Writes the object and then its status, as an agent does. Returns the message of a refusal.
 async fn write(client: &Client, node: &str) -> Result<(), String> {
+    write_mode(client, node, AgentMode::Filter).await
+}
+
+async fn write_mode(client: &Client, node: &str, mode: AgentMode) -> Result<(), String> {
     let nodes: Api<IngressSourceNode> = Api::all(client.clone());
     let mine = PatchParams::apply("test").force();
     let mut object = json!({
@@ -47,13 +49,13 @@ async fn write(client: &Client, node: &str) -> Result<(), String> {
         other => panic!("{other:?}"),
     };
     nodes.patch(node, &mine, &Patch::Apply(&object)).await.map_err(refused)?;
-    object["status"] = json!({"pool": "default", "mode": "Filter", "views": [], "proxyConnected": true});
+    object["status"] = json!({"pool": "default", "mode": mode, "views": [], "active": true});
     nodes.patch_status(node, &mine, &Patch::Apply(&object)).await.map(drop).map_err(refused)
 }
 
 async fn status_alone(client: &Client, node: &str) -> Result<(), String> {
     let nodes: Api<IngressSourceNode> = Api::all(client.clone());
-    let status = json!({"status": {"proxyConnected": false}});
+    let status = json!({"status": {"active": false}});
     match nodes.patch_status(node, &PatchParams::default(), &Patch::Merge(&status)).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 403 => Err(status.message),
@@ -87,14 +89,7 @@ async fn an_agent_writes_the_object_of_its_own_node_only_and_needs_a_token_that_
     let unbound = client(cluster, agent::token(cluster, "proxy-agent", &[]).await);
 
     // The API server takes a moment to enforce a new policy.
-    let started = Instant::now();
-    let message = loop {
-        if let Err(message) = write(&unbound, NODE).await {
-            break message;
-        }
-        assert!(started.elapsed() < Duration::from_secs(30), "the policy has no effect");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    };
+    let message = until("the policy has an effect", async || write(&unbound, NODE).await.err()).await;
     assert!(message.contains("is bound to no node"), "{message}");
     assert!(message.contains("--bound-object-kind Node --bound-object-name work-1"), "{message}");
 
@@ -108,6 +103,13 @@ async fn an_agent_writes_the_object_of_its_own_node_only_and_needs_a_token_that_
     for own in [by_node, by_pod] {
         assert_eq!(write(&own, NODE).await, Ok(()));
         assert_eq!(status_alone(&own, NODE).await, Ok(()));
+        // A node has a report for each mode, and neither passes for the other.
+        let beside = AgentMode::Beside.report_name(NODE);
+        assert_eq!(write_mode(&own, &beside, AgentMode::Beside).await, Ok(()));
+        for (name, mode) in [(beside.as_str(), AgentMode::Filter), (NODE, AgentMode::Beside)] {
+            let message = write_mode(&own, name, mode).await.unwrap_err();
+            assert!(message.contains("status.mode: ") && message.contains("adds .beside"), "{message}");
+        }
         for refused in [write(&own, OTHER).await, write(&own, "new").await, status_alone(&own, OTHER).await] {
             let message = refused.unwrap_err();
             assert!(

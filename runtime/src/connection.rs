@@ -194,7 +194,7 @@ async fn attend<C>(
             }
         }
     }
-    debug!("a connection without a request is cut");
+    debug!("closing a connection without a request");
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// Parses a duration; used as a clap value parser.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no duration: write a number and ms, s, m, h or d, such as 15s or 7d");
+    let wrong =
+        || format!("{text:?} is not a duration: write a number and ms, s, m, h or d, such as 15s or 7d");
     let digits = text.find(|character: char| !character.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| wrong())?;
@@ -20,7 +21,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     let duration = number.checked_mul(milliseconds).map(Duration::from_millis);
-    duration.filter(|duration| *duration <= LONGEST).ok_or_else(|| wrong() + ", a century at most")
+    duration.filter(|duration| *duration <= LONGEST).ok_or_else(|| wrong() + ", at most a century")
 }
 
 #[cfg(test)]
@@ -38,7 +39,7 @@ mod tests {
             assert!(parse(wrong).unwrap_err().ends_with("such as 15s or 7d"), "{wrong}");
         }
         for long in ["99999999999s", "36501d", "18446744073709551615m"] {
-            assert!(parse(long).unwrap_err().ends_with("a century at most"), "{long}");
+            assert!(parse(long).unwrap_err().ends_with("at most a century"), "{long}");
         }
     }
 }

@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 /// Cheap to clone; all clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    tasks: Arc<Mutex<BTreeMap<&'static str, Beat>>>,
+    tasks: Arc<Mutex<BTreeMap<Task, Beat>>>,
 }
+
+/// A task's name, and a number that tells tasks of the same name apart.
+type Task = (&'static str, usize);
 
 #[derive(Debug, Clone, Copy)]
 struct Beat {
@@ -25,8 +28,11 @@ impl Health {
     /// Registers a task, which must then beat at least once per `within` until its pulse is
     /// dropped.
     pub fn register(&self, name: &'static str, within: Duration) -> Pulse {
-        self.tasks().insert(name, Beat { last: Instant::now(), within });
-        Pulse { name, health: self.clone() }
+        let mut tasks = self.tasks();
+        let number = tasks.range((name, 0)..=(name, usize::MAX)).last().map_or(0, |((_, last), _)| last + 1);
+        let task = (name, number);
+        tasks.insert(task, Beat { last: Instant::now(), within });
+        Pulse { task, health: self.clone() }
     }
 
     /// The tasks that have been silent for too long, and for how long. Empty when the program is
@@ -37,13 +43,14 @@ impl Health {
 
     fn silent_at(&self, now: Instant) -> Vec<(&'static str, Duration)> {
         let tasks = self.tasks();
-        let silent =
-            tasks.iter().map(|(name, beat)| (*name, now.saturating_duration_since(beat.last), beat.within));
+        let silent = tasks
+            .iter()
+            .map(|((name, _), beat)| (*name, now.saturating_duration_since(beat.last), beat.within));
         silent.filter(|(_, silent, within)| silent > within).map(|(name, silent, _)| (name, silent)).collect()
     }
 
     /// The map is consistent between any two statements, so poisoning is ignored.
-    fn tasks(&self) -> MutexGuard<'_, BTreeMap<&'static str, Beat>> {
+    fn tasks(&self) -> MutexGuard<'_, BTreeMap<Task, Beat>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,14 +58,14 @@ impl Health {
 /// The pulse of one task.
 #[derive(Debug)]
 pub struct Pulse {
-    name: &'static str,
+    task: Task,
     health: Health,
 }
 
 impl Pulse {
     /// Records that the task made progress.
     pub fn beat(&self) {
-        if let Some(beat) = self.health.tasks().get_mut(self.name) {
+        if let Some(beat) = self.health.tasks().get_mut(&self.task) {
             beat.last = Instant::now();
         }
     }
@@ -66,7 +73,7 @@ impl Pulse {
 
 impl Drop for Pulse {
     fn drop(&mut self) {
-        self.health.tasks().remove(self.name);
+        self.health.tasks().remove(&self.task);
     }
 }
 
@@ -91,5 +98,18 @@ mod tests {
         assert_eq!(names(100), ["report"], "a task that has ended ends the program itself");
         report.beat();
         assert_eq!(names(5), [""; 0]);
+    }
+    #[test]
+    fn tasks_of_the_same_name_are_watched_one_by_one() {
+        let health = Health::default();
+        let first = health.register("report", Duration::from_mins(1));
+        let second = health.register("report", Duration::from_secs(10));
+        let later = Instant::now() + Duration::from_secs(30);
+        assert_eq!(health.silent_at(later).len(), 1, "only the second one is silent for too long");
+        drop(second);
+        assert!(health.silent_at(later).is_empty());
+        let _third = health.register("report", Duration::from_secs(10));
+        drop(first);
+        assert_eq!(health.silent_at(later).len(), 1, "the end of one task does not hide another");
     }
 }

@@ -23,14 +23,14 @@ pub async fn listen(address: SocketAddr, patience: Duration) -> io::Result<TcpLi
         match bind(address).await {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && began.elapsed() < patience => {
                 if !said {
-                    warn!(%address, "another process listens there; it is waited for up to {} s", patience.as_secs());
+                    warn!(%address, "another process listens on this address; waiting up to {} s", patience.as_secs());
                 }
                 said = true;
                 sleep(AGAIN).await;
             }
             result => {
                 if said && result.is_ok() {
-                    info!(%address, waited = ?began.elapsed(), "the address has become free");
+                    info!(%address, waited = ?began.elapsed(), "the address is free now");
                 }
                 return result;
             }

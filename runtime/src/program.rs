@@ -13,7 +13,7 @@ use crate::{
 
 /// Why a program failed to run or to end properly.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum ProgramError {
     #[error(transparent)]
     Signal(#[from] SignalError),

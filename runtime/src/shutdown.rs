@@ -16,7 +16,7 @@ pub use self::tasks::{Tasks, TasksError};
 
 /// Why a signal handler could not be installed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot handle {name}: {source}; without it the program could not be ended")]
+#[error("cannot install a handler for {name}: {source}")]
 pub struct SignalError {
     name: &'static str,
     source: std::io::Error,
@@ -40,7 +40,7 @@ impl Shutdown {
                 _ = terminate.recv() => "SIGTERM",
                 _ = interrupt.recv() => "SIGINT",
             };
-            info!(signal, "shutdown: told to end");
+            info!(signal, "shutdown: received");
             told.request();
         });
         Ok(shutdown)

@@ -22,7 +22,7 @@ use self::one_line::OneLine;
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// Logging is already set up in this process.
-    #[error("cannot set up logging: {0}; it is set up once in a process, at its start")]
+    #[error("cannot set up logging: {0}; a process sets it up once, at its start")]
     AlreadySet(#[from] SetGlobalDefaultError),
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct Admission {
     /// Limits the reviews of pods that wait for their namespace, and how long they wait.
     waiting: Semaphore,
     patience: Duration,
+    /// The image of the init container that redirects connections.
+    redirect_image: String,
     metrics: Arc<Metrics>,
 }
 
@@ -83,18 +85,24 @@ async fn validate_objects(State(admission): State<Arc<Admission>>, body: Bytes) 
 impl Admission {
     /// Creates the handler and its reader, which has to be run for the handler to get data from the
     /// API server.
-    pub(crate) fn new(cache: Arc<Cache>, metrics: Arc<Metrics>) -> (Self, InventoryReader) {
-        Self::with_limits(cache, metrics, inventory::LIMITS, PATIENCE)
+    pub(crate) fn new(
+        cache: Arc<Cache>,
+        redirect_image: String,
+        metrics: Arc<Metrics>,
+    ) -> (Self, InventoryReader) {
+        Self::with_limits(cache, redirect_image, metrics, inventory::LIMITS, PATIENCE)
     }
 
     fn with_limits(
         cache: Arc<Cache>,
+        redirect_image: String,
         metrics: Arc<Metrics>,
         limits: Limits,
         patience: Duration,
     ) -> (Self, InventoryReader) {
         let (inventory, reader) = rounds(limits);
-        let this = Self { cache, inventory, waiting: Semaphore::new(WAITING), patience, metrics };
+        let waiting = Semaphore::new(WAITING);
+        let this = Self { cache, inventory, waiting, patience, redirect_image, metrics };
         (this, InventoryReader(reader))
     }
 
@@ -110,7 +118,7 @@ impl Admission {
         let Some(labels) = self.labels(&pod.namespace).await else {
             return Ok((pod.unknown(), "UnknownNamespace"));
         };
-        Ok(pod.answer(&rules, &labels))
+        pod.answer(&rules, &labels, &self.redirect_image)
     }
 
     /// The labels of a namespace. A pod may arrive moments before the watch reports its namespace,
@@ -125,7 +133,7 @@ impl Admission {
             Err(_) => None,
         };
         if labels.is_none() {
-            debug!(namespace = name, "a pod is left alone: nothing is known of its namespace");
+            debug!(namespace = name, "leaving a pod unchanged: its namespace is unknown");
         }
         labels
     }
@@ -138,9 +146,10 @@ impl Admission {
                 Ok(facts) => facts,
                 Err(error) => {
                     // The operator reports problems on the object later.
-                    warn!(%error, "an object is not compared with the cluster");
-                    let warning =
-                        format!("it could not be compared with the cluster: {error}; see its conditions");
+                    warn!(%error, "cannot compare an object with the cluster");
+                    let warning = format!(
+                        "the object could not be compared with the cluster: {error}; see its conditions"
+                    );
                     return Ok((Answer::allow(request.uid).with_warnings([warning]), "Unchecked"));
                 }
             },
@@ -167,7 +176,7 @@ impl Admission {
                 Err(error) => ("Malformed", (StatusCode::BAD_REQUEST, error.to_string()).into_response()),
             },
             Err(error) => {
-                debug!(%error, "a review is refused");
+                debug!(%error, "rejecting a review");
                 ("Malformed", (StatusCode::BAD_REQUEST, error.to_string()).into_response())
             }
         };

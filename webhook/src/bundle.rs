@@ -117,9 +117,9 @@ impl BundleKeeper {
         };
         self.metrics.ca_bundle_written(WriteOutcome::Failed);
         if std::mem::replace(&mut self.failing, true) {
-            debug!(error, "the caBundle still cannot be written");
+            debug!(error, "still cannot write the caBundle");
         } else {
-            warn!(error, "the caBundle cannot be written; it is tried again");
+            warn!(error, "cannot write the caBundle; retrying");
         }
     }
 }

@@ -14,7 +14,7 @@
 //! `overlap` as well. So at `Promote` every bundle contains B, and at `Forget` no replica serves a
 //! certificate of A any more. **No replica switches to a new CA until the bundle with that CA has
 //! been published for `overlap`.** [`rotation`] ensures this for planned changes, by the times in
-//! the Secret. [`Switch`] ensures it for all others (a deleted or replaced Secret, or
+//! the Secret. [`switch`] ensures it for all others (a deleted or replaced Secret, or
 //! cert-manager), by the bundles that this replica has requested. Clock skew between replicas
 //! shortens `overlap`.
 //!

@@ -11,6 +11,10 @@ use isp_runtime::telemetry::LogArgs;
 use crate::certs::{Lifetimes, LifetimesError};
 use crate::serve::Callers;
 
+/// The published image of this version.
+const REDIRECT_IMAGE: &str =
+    concat!("localhost/ingress-source-preserve/pod-redirect:", env!("CARGO_PKG_VERSION"));
+
 /// Admission webhook for pods and IngressSourcePreserves.
 #[derive(Debug, Parser)]
 #[command(name = "webhook", version, arg_required_else_help = true)]
@@ -47,6 +51,10 @@ pub struct RunArgs {
     /// Without it, every certificate of the CAs is accepted.
     #[arg(long, value_name = "NAME", requires = "client_ca")]
     client_name: Vec<String>,
+    /// The image of the init container that redirects a pod's connections to the pod's own proxy.
+    /// Its pods pull it with their own image pull secrets.
+    #[arg(long, env = "REDIRECT_IMAGE", default_value = REDIRECT_IMAGE)]
+    pub(crate) redirect_image: String,
     #[command(flatten)]
     pub(crate) certificates: CertificateArgs,
 }

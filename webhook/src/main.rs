@@ -17,7 +17,7 @@ async fn main() -> ExitCode {
     }
     let Command::Run(arguments) = cli.command;
     if let Err(error) = run(arguments).await {
-        tracing::error!(%error, "the webhook ends");
+        tracing::error!(%error, "the webhook failed");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

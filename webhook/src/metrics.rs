@@ -97,28 +97,28 @@ impl Default for Metrics {
 impl Metrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("isp_webhook");
-        registry.register("reviews", "Reviews, by what was answered", self.reviews.clone());
+        registry.register("reviews", "Reviews, by outcome", self.reviews.clone());
         registry.register_with_unit(
             "review_duration",
-            "From a review that has been received to its answer",
+            "Time from receiving a review to its response",
             Unit::Seconds,
             self.review_duration.clone(),
         );
         registry.register_with_unit(
             "certificate_expiry",
-            "When the certificate ends, counted from 1970",
+            "When the certificate expires, in seconds since 1970",
             Unit::Seconds,
             self.certificate_expiry.clone(),
         );
         registry.register("open_connections", "Open connections", self.open_connections.clone());
         registry.register(
             "handshake_failures",
-            "Connections on which no TLS came about",
+            "Connections whose TLS handshake failed",
             self.handshake_failures.clone(),
         );
         registry.register(
             "ca_bundle_writes",
-            "Writes of the caBundle into the configuration",
+            "Writes of the caBundle to the configuration",
             self.ca_bundle_writes.clone(),
         );
     }

@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(8);
 
 /// Why the webhook cannot run.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum RunError {
     #[error(transparent)]
     Lifetimes(#[from] LifetimesError),
@@ -47,7 +47,7 @@ pub async fn run(arguments: RunArgs) -> Result<(), RunError> {
     let tls = tls(certificate.serving(), callers.as_ref()).map_err(ServeError::from)?;
     let client = connect().await?;
     let cache = Arc::new(Cache::new(certificates.namespace.clone()));
-    let (admission, inventory) = Admission::new(cache.clone(), metrics.clone());
+    let (admission, inventory) = Admission::new(cache.clone(), arguments.redirect_image, metrics.clone());
     let router = router(Arc::new(admission));
     let server = Server::bind(arguments.listen, tls, router, metrics.clone()).await?;
     program.spawn_endless("cache", cache.run(client.clone(), program.readiness()));

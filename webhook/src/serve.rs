@@ -71,7 +71,7 @@ const LIMITS: Limits = Limits {
 
 /// Why the webhook cannot serve.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum ServeError {
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen { address: SocketAddr, source: io::Error },
@@ -124,7 +124,7 @@ impl Server {
                     Ok(Ok(stream)) => Box::new(stream),
                     Ok(Err(error)) => {
                         metrics.handshake_failed(HandshakeFailure::Refused);
-                        return debug!(%error, "no TLS with a caller");
+                        return debug!(%error, "the TLS handshake with a caller failed");
                     }
                     Err(_) => {
                         metrics.handshake_failed(HandshakeFailure::TimedOut);
@@ -146,7 +146,7 @@ impl Server {
         drop(listener);
         draining.request();
         if timeout(limits.drain, free.acquire_many(limits.connections)).await.is_err() {
-            warn!("some connections have not ended in time and are cut");
+            warn!("closing connections that did not end in time");
         }
     }
 }

@@ -30,8 +30,5 @@ fn files_that_are_not_there_are_named() {
     let text = refusal(&["run", "--client-name=kube-apiserver"]);
     assert!(text.contains("--client-ca"), "a name without an authority is anybody's: {text}");
     let text = refusal(&["run", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0"]);
-    assert!(
-        text.contains("/nowhere/kubeconfig") && text.contains("name a kubeconfig in KUBECONFIG"),
-        "{text}"
-    );
+    assert!(text.contains("/nowhere/kubeconfig") && text.contains("set KUBECONFIG"), "{text}");
 }

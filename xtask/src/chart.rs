@@ -14,7 +14,8 @@ use std::{fs, io};
 use thiserror::Error;
 
 use self::places::{
-    BY_CERT_MANAGER, CERTIFICATES, CONDITIONS, GIVEN_SECRET, OWN_SECRET, PLACES, PROGRAMS, Place, RESOURCES,
+    BY_CERT_MANAGER, CERTIFICATES, CONDITIONS, GIVEN_SECRET, MONITOR, OWN_SECRET, PLACES, PROGRAMS, Place,
+    RESOURCES,
 };
 
 /// The overlay that the chart installs.
@@ -31,7 +32,7 @@ pub(crate) enum ChartError {
     File { path: PathBuf, source: io::Error },
     #[error("{} has no kustomization", .0.display())]
     NoKustomization(PathBuf),
-    #[error("no file has `{}`, so the chart's values could not be put there: change xtask/src/chart/places.rs with the manifests", .0.trim())]
+    #[error("no manifest contains `{}`, so the chart's value has no place: update xtask/src/chart/places.rs together with the manifests", .0.trim())]
     NoPlace(&'static str),
 }
 
@@ -40,7 +41,9 @@ pub(crate) fn templates(root: &Path) -> Result<BTreeMap<String, Vec<u8>>, ChartE
     let mut sources = BTreeMap::new();
     collect(root, Path::new(OVERLAY), &mut sources)?;
     sources.remove(LEFT_OUT);
-    sources.insert(CERTIFICATES.to_owned(), read(root, Path::new(CERTIFICATES))?);
+    for more in [CERTIFICATES, MONITOR] {
+        sources.insert(more.to_owned(), read(root, Path::new(more))?);
+    }
     fill(&sources)
 }
 

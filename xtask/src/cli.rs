@@ -9,10 +9,11 @@ use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::image::Program;
+use crate::release::{Home, Registry};
 use crate::soak::Campaign;
 use crate::test::Layer;
 use crate::workspace::Workspace;
-use crate::{bench, generated, image, lab, lint, reference, soak, test, tools};
+use crate::{bench, directions, generated, image, lab, lint, reference, release, soak, test, tools};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "The project's own commands")]
@@ -29,16 +30,44 @@ enum Task {
         #[arg(long)]
         advisories: bool,
     },
-    /// Write the generated files: crds/*.yaml, docs/api.md, and the templates of the Helm chart
+    /// Write the generated files: crds/*.yaml, docs/api.md, the templates of the Helm chart, and
+    /// the dependencies of the crates in docs/ARCHITECTURE.md
     Generate,
-    /// Build the release programs and pack each as an OCI image archive, without Docker
+    /// Build the programs of the images for this machine and pack them as one OCI archive, without
+    /// Docker
     Image {
-        /// The directory for the archives
-        #[arg(long, value_name = "DIR", default_value = "target/images")]
+        /// The registry in the names of the images
+        #[arg(long, default_value = Registry::IN_MANIFESTS)]
+        registry: Registry,
+        /// The archive
+        #[arg(long, value_name = "FILE", default_value = "target/images.tar")]
         out: PathBuf,
         /// The programs; all by default
         #[arg(value_enum)]
         programs: Vec<Program>,
+    },
+    /// Make a release in a directory: images, manifests, chart, plugin, SBOMs, checksums,
+    /// provenance
+    Release {
+        /// The registry that the images will be pulled from. By default they have a name that no
+        /// registry has, and are loaded on the nodes
+        #[arg(long, default_value = Registry::IN_MANIFESTS)]
+        registry: Registry,
+        /// The URL of the repository, for links and downloads
+        #[arg(long, value_name = "URL", default_value = Home::IN_CARGO)]
+        home: Home,
+        /// The directory. That of an earlier release is replaced
+        #[arg(long, value_name = "DIR", default_value = "dist")]
+        out: PathBuf,
+    },
+    /// Copy the images of a release to the registry that they are named after, with skopeo
+    Push {
+        /// The directory of the release
+        #[arg(long, value_name = "DIR", default_value = "dist")]
+        from: PathBuf,
+        /// Additional arguments of `skopeo copy`
+        #[arg(last = true)]
+        arguments: Vec<OsString>,
     },
     /// Run tests, layer by layer; without a layer: set-up, lint, then every layer
     Test {
@@ -57,6 +86,9 @@ enum Task {
         /// The benchmark
         #[arg(value_enum)]
         bench: Bench,
+        /// Measure less, to try the benchmark; its figures say little
+        #[arg(long)]
+        quick: bool,
     },
     /// Run the demo on a real cluster on this machine; `cargo xtask demo --help` lists its options
     #[command(disable_help_flag = true)]
@@ -97,10 +129,19 @@ fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
         Task::Generate => {
             generated::write(&workspace)?;
             reference::write(&workspace)?;
+            directions::table::write(&workspace)?;
             true
         }
-        Task::Image { out, programs } => {
-            image::run(&workspace, &out, &programs)?;
+        Task::Image { registry, out, programs } => {
+            image::run(&workspace, &registry, &out, &programs)?;
+            true
+        }
+        Task::Release { registry, home, out } => {
+            release::run(&workspace, registry, home, &out)?;
+            true
+        }
+        Task::Push { from, arguments } => {
+            release::push::run(&from, &arguments)?;
             true
         }
         Task::Test { layers } => test::run(&workspace, &layers),
@@ -108,8 +149,8 @@ fn perform(task: Task) -> Result<bool, Box<dyn Error>> {
             soak::run(&workspace, campaign)?;
             true
         }
-        Task::Bench { bench } => {
-            bench::run(&workspace, bench)?;
+        Task::Bench { bench, quick } => {
+            bench::run(&workspace, bench, quick)?;
             true
         }
         Task::Demo { arguments } => return Err(lab::become_demo(&workspace, &arguments).into()),

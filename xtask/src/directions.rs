@@ -3,6 +3,8 @@
 //! The table below enforces the architecture: types do not know programs, pure crates do no I/O,
 //! and programs do not know each other. Cargo itself only rejects cycles.
 
+pub(crate) mod table;
+
 use std::fmt;
 
 use thiserror::Error;
@@ -24,29 +26,47 @@ enum Ours {
 }
 
 /// External crates that access the kernel, the network or a runtime.
-const OUTSIDE_WORLD: &[&str] = &["nix", "rtnetlink", "rustix", "socket2", "tokio"];
+const OUTSIDE_WORLD: &[&str] = &["netlink-sys", "nix", "rtnetlink", "rustix", "socket2", "tokio"];
 
 const NONE: Ours = Ours::Only(&[]);
 const LIBRARIES: Ours = Ours::Only(&["isp-api", "isp-client", "isp-dataplane", "isp-plan", "isp-runtime"]);
+/// The agent programs the kernel of its node.
+const LIBRARIES_AND_KERNEL: Ours =
+    Ours::Only(&["isp-api", "isp-client", "isp-dataplane", "isp-kernel", "isp-plan", "isp-runtime"]);
+
+/// The command line explains what the kernel of a pod has.
+const LIBRARIES_AND_POD_RULES: Ours =
+    Ours::Only(&["isp-api", "isp-client", "isp-dataplane", "isp-plan", "isp-pod-rules", "isp-runtime"]);
 
 const RULES: &[Rule] = &[
     Rule { of: "isp-api", ours: NONE, never: &[] },
     Rule { of: "isp-dataplane", ours: NONE, never: OUTSIDE_WORLD },
-    Rule { of: "isp-plan", ours: Ours::Only(&["isp-api"]), never: OUTSIDE_WORLD },
+    Rule { of: "isp-pod-rules", ours: Ours::Only(&["isp-dataplane"]), never: OUTSIDE_WORLD },
+    Rule { of: "isp-xtables", ours: NONE, never: &[] },
+    Rule { of: "isp-kernel", ours: Ours::Only(&["isp-dataplane"]), never: &[] },
+    Rule { of: "isp-plan", ours: Ours::Only(&["isp-api", "isp-dataplane"]), never: OUTSIDE_WORLD },
     Rule { of: "isp-client", ours: NONE, never: &[] },
     Rule { of: "isp-runtime", ours: NONE, never: &[] },
     Rule { of: "isp-operator", ours: LIBRARIES, never: &[] },
     Rule { of: "isp-webhook", ours: LIBRARIES, never: &[] },
-    Rule { of: "isp-proxy-agent", ours: LIBRARIES, never: &[] },
-    Rule { of: "isp-cli", ours: LIBRARIES, never: &[] },
+    Rule { of: "isp-proxy-agent", ours: LIBRARIES_AND_KERNEL, never: &[] },
+    Rule {
+        of: "isp-pod-redirect",
+        ours: Ours::Only(&["isp-dataplane", "isp-kernel", "isp-pod-rules", "isp-xtables"]),
+        never: &[],
+    },
+    Rule { of: "isp-cli", ours: LIBRARIES_AND_POD_RULES, never: &[] },
     Rule { of: "isp-echo", ours: NONE, never: &[] },
     Rule { of: "isp-lab", ours: Ours::Any, never: &[] },
     Rule { of: "isp-demo", ours: Ours::Only(&["isp-api", "isp-lab"]), never: &[] },
+    Rule { of: "isp-testkit", ours: Ours::Only(&["isp-api", "isp-client", "isp-lab"]), never: &[] },
     Rule { of: "xtask", ours: Ours::Any, never: &[] },
 ];
 
-/// A crate that the tests of every crate may use.
-const FOR_TESTS: &str = "isp-lab";
+/// Crates that the tests of every crate may use.
+const FOR_TESTS: &[&str] = &["isp-lab", "isp-testkit"];
+/// A crate that nothing but tests may use, whatever the table says.
+const ONLY_FOR_TESTS: &str = "isp-testkit";
 
 /// A dependency that the table does not allow.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +85,7 @@ impl fmt::Display for Violation {
             Self::Unknown { krate } => {
                 write!(
                     out,
-                    "{krate} has no rule: say what it may depend on in RULES, xtask/src/directions.rs"
+                    "{krate} has no rule: add its allowed dependencies to RULES in xtask/src/directions.rs"
                 )
             }
             Self::Direction { krate, on } => write!(out, "{krate} must not depend on {on}"),
@@ -112,7 +132,10 @@ impl Rule {
             Ours::Any => true,
             Ours::Only(names) => names.contains(&on.name.as_str()),
         };
-        in_table || (on.kind == DependencyKind::Dev && on.name == FOR_TESTS)
+        if on.kind == DependencyKind::Dev {
+            return in_table || FOR_TESTS.contains(&on.name.as_str());
+        }
+        in_table && on.name != ONLY_FOR_TESTS
     }
 }
 

@@ -1,16 +1,18 @@
 //! Checks the README and the docs: links resolve, commands exist and name their check, metrics are
-//! exported, figures have a source. `cargo xtask lint` runs it; `docs/writing.md` describes it for
-//! authors.
+//! exported, figures have a source, lines are short enough. `cargo xtask lint` runs it;
+//! `docs/writing.md` describes it for authors.
 //!
 //! The submodules work on text only. This module reads the files and runs the programs' `--help`.
 
 mod commands;
 mod figures;
 mod help;
+mod identifiers;
 mod links;
 mod markdown;
 mod metrics;
 mod rights;
+mod width;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,7 +25,8 @@ use thiserror::Error;
 use self::commands::Tests;
 use self::figures::Measured;
 use self::help::{Asker, Program};
-use self::markdown::Page;
+use self::identifiers::Code;
+use self::markdown::{Page, Piece};
 use crate::process::{self, ProcessError};
 use crate::workspace::Workspace;
 
@@ -32,6 +35,12 @@ mod tests;
 
 /// The directory of alerts and dashboard, which mention metrics and headings.
 const MONITORING: &str = "docs/monitoring";
+
+/// The reference of the API.
+const REFERENCE: &str = "docs/api.md";
+
+/// The address of the pages, for links from outside the repository.
+const PAGES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
 
 /// The page with the permissions of each account, and the directories whose manifests grant them.
 const RIGHTS: &str = "docs/security.md";
@@ -63,11 +72,11 @@ impl fmt::Display for Problem {
 pub(crate) enum DocsError {
     #[error("cannot read {}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("{path} cannot be understood: {problem}")]
+    #[error("cannot parse {path}: {problem}")]
     Malformed { path: String, problem: String },
-    #[error("cannot ask a program what it can")]
+    #[error("cannot read a program's --help")]
     Help(#[from] ProcessError),
-    #[error("{} things are not so:\n  {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
+    #[error("{} problems in the docs:\n  {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
     Wrong(Vec<Problem>),
 }
 
@@ -167,10 +176,43 @@ impl Files {
                 }),
             );
         }
+        problems.extend(self.check_identifiers(crates));
         problems.extend(figures::check(self.pages.values(), &self.measured));
         problems.extend(self.check_metrics(crates));
         problems.extend(self.check_runbooks());
         problems.extend(self.check_rights());
+        problems.extend(self.check_width());
+        problems
+    }
+
+    fn check_width(&self) -> Vec<Problem> {
+        // The reference is generated, one paragraph a line.
+        let pages = self.pages.keys().filter(|path| *path != REFERENCE);
+        let pages = pages.filter_map(|path| Some((path, width::of_page(self.texts.get(path)?))));
+        let sources = self.sources.iter().map(|(path, source)| (path, width::of_source(source)));
+        let lines =
+            pages.chain(sources).flat_map(|(path, wide)| wide.into_iter().map(move |wide| (path, wide)));
+        lines.map(|(path, (line, what))| Problem::at(path, line, what)).collect()
+    }
+
+    /// Checks names of the code on pages and in comments. Names of tests have their own check.
+    fn check_identifiers(&self, crates: &BTreeSet<String>) -> Vec<Problem> {
+        let (code, exists) = (Code::read(self.sources.values()), |path: &str| self.exists(path));
+        let mut problems = Vec::new();
+        let mut check = |path: &str, span: &Piece| {
+            let fault = code.find_fault(&span.text, crates, &exists).filter(|_| !is_sentence(&span.text));
+            problems.extend(fault.map(|what| Problem::at(path, span.line, what)));
+        };
+        for page in self.pages.values() {
+            for span in &page.spans {
+                check(&page.path, span);
+            }
+        }
+        for (path, source) in &self.sources {
+            for span in identifiers::spans(source) {
+                check(path, &span);
+            }
+        }
         problems
     }
 
@@ -185,7 +227,7 @@ impl Files {
             for (index, line) in text.lines().enumerate() {
                 let here = metrics::named(line, crates);
                 for name in metrics::unknown(&here, &metrics) {
-                    problems.push(Problem::at(path, index + 1, format!("no program counts {name}")));
+                    problems.push(Problem::at(path, index + 1, format!("no program exports {name}")));
                 }
                 if self.pages.contains_key(path) {
                     named.extend(here);
@@ -193,7 +235,7 @@ impl Files {
             }
         }
         for name in metrics::undocumented(&named, &metrics) {
-            problems.push(Problem::at("docs", 1, format!("{name} is counted and documented nowhere")));
+            problems.push(Problem::at("docs", 1, format!("{name} is exported, but no page documents it")));
         }
         problems
     }
@@ -204,20 +246,24 @@ impl Files {
         different.map(|(line, what)| Problem::at(RIGHTS, line, what)).collect()
     }
 
-    /// Checks the runbook links of alerts, as in `runbook: docs/operations.md#heading`.
+    /// Checks the runbook links of alerts: `runbook_url`, a page of this repository with a heading.
     fn check_runbooks(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (path, text) in self.texts.iter().filter(|(path, _)| path.starts_with(MONITORING)) {
             for (index, line) in text.lines().enumerate() {
-                let Some(target) = line.trim_start().strip_prefix("runbook: ") else { continue };
-                let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
-                let exists = |path: &str| self.exists(path);
-                if let Err(what) = links::resolve(&self.pages, file, Some(anchor), &exists) {
+                let Some(url) = line.trim_start().strip_prefix("runbook_url: ") else { continue };
+                if let Err(what) = self.find_page(url) {
                     problems.push(Problem::at(path, index + 1, what));
                 }
             }
         }
         problems
+    }
+
+    fn find_page(&self, url: &str) -> Result<(), String> {
+        let target = url.strip_prefix(PAGES).ok_or_else(|| format!("{url} is not below {PAGES}"))?;
+        let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+        links::resolve(&self.pages, file, Some(anchor), &|path: &str| self.exists(path))
     }
 }
 
@@ -267,7 +313,7 @@ fn is_sentence(text: &str) -> bool {
         && words.any(|word| ["a", "an", "the", "its", "is", "and", "not", "that"].contains(&word))
 }
 
-/// The files below a directory, sorted, without build output and hidden files.
+/// The files below a directory, sorted, without build output, releases and hidden files.
 fn list(root: &Path, directory: &str) -> Result<Vec<String>, DocsError> {
     let path = root.join(directory);
     let failed = |source| DocsError::File { path: path.clone(), source };
@@ -275,10 +321,10 @@ fn list(root: &Path, directory: &str) -> Result<Vec<String>, DocsError> {
     for entry in fs::read_dir(&path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') || name == "target" {
+        let path = if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
+        if name.starts_with('.') || name == "target" || path == "dist" {
             continue;
         }
-        let path = if directory.is_empty() { name } else { format!("{directory}/{name}") };
         if entry.file_type().map_err(failed)?.is_dir() {
             found.extend(list(root, &path)?);
         } else {

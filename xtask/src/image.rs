@@ -1,17 +1,19 @@
-//! `cargo xtask image`: packs the programs as images, for `ctr images import`, `docker load`, or a
-//! push with `skopeo` or `crane`. The lab packs a program with the libraries that it links to. The
+//! `cargo xtask image`: packs the programs as images in one OCI archive, for `kind load
+//! image-archive`, `ctr images import`, or a push with `skopeo`. `isp-lab` packs them. The
 //! Containerfile builds the same images in containers.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use crate::dist::{self, Linking, Platform};
 use crate::lab;
 use crate::process::{self, ProcessError};
+use crate::release::Registry;
 use crate::workspace::Workspace;
 
-/// An installed program.
+/// A program that has an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Program {
     /// The operator
@@ -20,6 +22,15 @@ pub(crate) enum Program {
     Webhook,
     /// The agent for non-ingress nodes
     ProxyAgent,
+    /// The init container of pods with a proxy of their own
+    PodRedirect,
+}
+
+impl Program {
+    /// All programs.
+    pub(crate) fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
 }
 
 impl fmt::Display for Program {
@@ -28,24 +39,57 @@ impl fmt::Display for Program {
             Self::Operator => "operator",
             Self::Webhook => "webhook",
             Self::ProxyAgent => "proxy-agent",
+            Self::PodRedirect => "pod-redirect",
         })
     }
 }
 
-/// Builds the given programs, or all, and runs the lab to pack them.
-pub(crate) fn run(workspace: &Workspace, out: &Path, asked: &[Program]) -> Result<(), ProcessError> {
-    let programs = if asked.is_empty() { Program::value_variants() } else { asked };
-    let mut cargo = process::cargo(&workspace.root);
-    cargo.args(["build", "--profile=dist", "--locked"]);
-    for program in programs {
-        cargo.arg("--bin").arg(program.to_string());
+/// Builds the given programs for this machine, or all, and packs them.
+pub(crate) fn run(
+    workspace: &Workspace,
+    registry: &Registry,
+    archive: &Path,
+    asked: &[Program],
+) -> Result<(), ProcessError> {
+    let programs = if asked.is_empty() { Program::all() } else { asked };
+    let built = build(workspace, &[Platform::host()], programs)?;
+    pack(workspace, registry, &built, archive)
+}
+
+/// A program that was built for a platform.
+#[derive(Debug, Clone)]
+pub(crate) struct Built {
+    pub(crate) platform: Platform,
+    pub(crate) path: PathBuf,
+}
+
+/// Builds programs for each platform. They are static, so an image needs nothing else.
+pub(crate) fn build(
+    workspace: &Workspace,
+    platforms: &[Platform],
+    programs: &[Program],
+) -> Result<Vec<Built>, ProcessError> {
+    let names: Vec<String> = programs.iter().map(ToString::to_string).collect();
+    let mut built = Vec::new();
+    for platform in platforms {
+        let paths = dist::build(workspace, *platform, Linking::Static, &names)?;
+        built.extend(paths.into_iter().map(|path| Built { platform: *platform, path }));
     }
-    process::run(&mut cargo)?;
+    Ok(built)
+}
+
+/// Packs built programs as images in one archive.
+pub(crate) fn pack(
+    workspace: &Workspace,
+    registry: &Registry,
+    programs: &[Built],
+    archive: &Path,
+) -> Result<(), ProcessError> {
     lab::build_alone(workspace)?;
-    for program in programs {
-        let mut pack = lab::command(workspace);
-        pack.arg("pack").arg(workspace.dist(&program.to_string())).arg("--out").arg(out);
-        process::run(&mut pack)?;
-    }
-    Ok(())
+    let mut paths: Vec<&Path> = programs.iter().map(|built| built.path.as_path()).collect();
+    // The platforms of a program follow each other, which makes them one image.
+    paths.sort_by_key(|path| path.file_name());
+    let mut pack = lab::command(workspace);
+    pack.arg("pack").args(paths).args(["--registry", registry.as_str(), "--out"]).arg(archive);
+    process::run(&mut pack)
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use thiserror::Error;
 
 use crate::cli::chain;
-use crate::directions::{self, WrongDirections};
+use crate::directions::{self, WrongDirections, table::TableError};
 use crate::docs::{self, DocsError};
 use crate::generated::{self, GeneratedError};
 use crate::process::{self, ProcessError};
@@ -37,6 +37,8 @@ enum StepError {
     #[error(transparent)]
     Directions(#[from] WrongDirections),
     #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
     Generated(#[from] GeneratedError),
     #[error(transparent)]
     Reference(#[from] ReferenceError),
@@ -50,8 +52,10 @@ type Step = fn(&Workspace) -> Result<(), StepError>;
 const STEPS: &[(&str, Step)] = &[
     ("rustfmt", rustfmt),
     ("crate directions", |workspace| Ok(directions::check(&workspace.packages)?)),
+    ("crate table", |workspace| Ok(directions::table::check(workspace)?)),
     ("cargo-deny", |workspace| deny(workspace, &["licenses", "bans", "sources"])),
     ("clippy", clippy),
+    ("links in doc comments", rustdoc),
     ("generated files", |workspace| Ok(generated::check(workspace)?)),
     ("API reference", |workspace| Ok(reference::check(workspace)?)),
     ("docs", |workspace| Ok(docs::check(workspace)?)),
@@ -94,6 +98,13 @@ fn clippy(workspace: &Workspace) -> Result<(), StepError> {
     tools::component(&workspace.root, "clippy", "clippy")?;
     let mut cargo = process::cargo(&workspace.root);
     cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    Ok(process::run(&mut cargo)?)
+}
+
+/// Renders the doc comments. Cargo.toml makes a link to an item that does not exist an error.
+fn rustdoc(workspace: &Workspace) -> Result<(), StepError> {
+    let mut cargo = process::cargo(&workspace.root);
+    cargo.args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]);
     Ok(process::run(&mut cargo)?)
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum ProcessError {
     #[error("`{command}` failed, {status}")]
     Failed { command: String, status: ExitStatus },
     /// Its output was cut off or is not text.
-    #[error("cannot read what `{command}` prints")]
+    #[error("cannot read the output of `{command}`")]
     Output { command: String, source: io::Error },
 }
 
@@ -64,22 +64,26 @@ pub(crate) fn capture(command: &mut Command) -> Result<Vec<u8>, ProcessError> {
     success(command, status).map(|()| printed)
 }
 
-/// Runs a command, copies its output to `to`, and passes each line to `seen`.
+/// Runs a command, copies its standard output and error to `to`, and passes each line to `seen`.
+/// Both share a pipe, so their lines keep their order.
 pub(crate) fn watch(
     command: &mut Command,
     to: &mut impl Write,
     mut seen: impl FnMut(&str),
 ) -> Result<(), ProcessError> {
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|source| start_error(command, source))?;
-    if let Some(output) = child.stdout.take() {
-        let mut reader = BufReader::new(output);
-        let mut line = Vec::new();
-        while reader.read_until(b'\n', &mut line).map_err(|source| output_error(command, source))? > 0 {
-            let text = String::from_utf8_lossy(&line);
-            to.write_all(text.as_bytes()).map_err(|source| output_error(command, source))?;
-            seen(text.trim_end());
-            line.clear();
-        }
+    let (output, input) = io::pipe().map_err(|source| output_error(command, source))?;
+    let both = input.try_clone().map_err(|source| output_error(command, source))?;
+    let child = command.stdout(input).stderr(both).spawn();
+    // The output ends when nobody holds the other end of the pipe: not this command, either.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = child.map_err(|source| start_error(command, source))?;
+    let mut reader = BufReader::new(output);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).map_err(|source| output_error(command, source))? > 0 {
+        let text = String::from_utf8_lossy(&line);
+        to.write_all(text.as_bytes()).map_err(|source| output_error(command, source))?;
+        seen(text.trim_end());
+        line.clear();
     }
     let status = child.wait().map_err(|source| output_error(command, source))?;
     success(command, status)

@@ -2,7 +2,7 @@
 //! default, limits and meaning.
 //!
 //! The descriptions are the doc comments of the types in `api/`. Run `cargo xtask generate` after
-//! changing them. Generating the page is a pure function; only [`write`] and [`check`] access
+//! changing them. Generating the page is a pure function; only [`write()`] and [`check`] access
 //! files.
 
 mod schema;
@@ -63,9 +63,9 @@ struct Validation {
 pub(crate) enum ReferenceError {
     #[error("cannot access {}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("{file} is no CustomResourceDefinition")]
+    #[error("{file} is not a CustomResourceDefinition")]
     Definition { file: &'static str, source: serde_yaml::Error },
-    #[error("{PAGE} differs from what crds/ says; run `cargo xtask generate`")]
+    #[error("{PAGE} differs from crds/; run `cargo xtask generate`")]
     OutOfDate,
 }
 
@@ -111,11 +111,11 @@ fn page(definitions: &[Definition]) -> String {
     for Definition { spec } in definitions {
         let Some(version) = spec.versions.first() else { continue };
         let schema = &version.schema.schema;
-        let scope = if spec.scope == "Cluster" { "of the whole cluster" } else { "of a namespace" };
+        let scope = if spec.scope == "Cluster" { "cluster-scoped" } else { "namespaced" };
         let short = spec.names.short_names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
         let _ = write!(
             page,
-            "\n## {}\n\n{}\n\n`apiVersion: {}/{}`, {scope}, in short {}.\n",
+            "\n## {}\n\n{}\n\n`apiVersion: {}/{}`, {scope}, short name {}.\n",
             spec.names.kind,
             schema.description.trim(),
             spec.group,
@@ -131,7 +131,7 @@ fn page(definitions: &[Definition]) -> String {
     }
     if let Some(selector) = selector {
         page.push_str(
-            "\n## Label selectors\n\nSelectors are those of Kubernetes: all that is given must hold.\n\n",
+            "\n## Label selectors\n\nThese are Kubernetes label selectors: all requirements must match.\n\n",
         );
         page.push_str(&table(selector, true));
     }

@@ -21,16 +21,30 @@ pub(crate) enum Campaign {
     /// Flood an agent, with its container's memory limit, with 200 unauthenticated connections for
     /// ten minutes
     AgentFlood,
+    /// Restart and kill agents of mode Beside, flip labels 200 times, change endpoints 5,000 times,
+    /// stop the API server and flush rulesets, under traffic
+    BesideStorm,
+    /// Kill an agent of mode Beside 1,000 times, and stop the API server, while Services and
+    /// endpoints change; the table must equal a fresh one
+    BesideKills,
     /// Kill the operator after each single write while an object is applied and deleted, one write
     /// per run
     OperatorKills,
     /// Run the operator with 1,000 objects, 5,000 nodes and 5,000 Services
     OperatorScale,
+    /// Run the operator with 10,000 pods, all of which it watches
+    OperatorPods,
     /// Check every write of 20,000 generated cluster histories against the interlocks
     PlanHistories,
     /// Fuzz the planner with a million clusters that have hostile annotations, labels, statuses and
     /// objects
     PlanFuzz,
+    /// Compare the trace of packets through 100,000 generated sets of rules with an oracle, and
+    /// 5,000 histories of changes with a fresh compile
+    DataplaneOracle,
+    /// Compare the agent of mode Beside with kube-proxy and with the trace: real connections to 300
+    /// generated Services
+    BesideSameAsKubeProxy,
     /// Rotate certificates and CAs every few seconds for two minutes, while pods are created in a
     /// mesh
     WebhookRotation,
@@ -42,6 +56,9 @@ pub(crate) enum Campaign {
     DemoBreaks,
     /// Run the demo with dual-stack and with IPv6 only, in nftables and iptables mode
     DemoFamilies,
+    /// Run the demo in mode Beside, with Istio and with two IP families, in nftables and iptables
+    /// mode
+    DemoBeside,
 }
 
 /// Crates whose unit tests have campaigns.
@@ -57,19 +74,27 @@ impl Campaign {
             Self::FilterViews => ("lab_filter", "a_view_that_changes_under_churn", ("ISP_SOAK_VIEWS", "200")),
             Self::FilterKills => ("lab_filter", "programs_killed_under_churn", ("ISP_SOAK_KILLS", "200")),
             Self::AgentFlood => ("api_flood", "two_hundred_connections", ("ISP_SOAK_FLOOD", "600")),
+            Self::BesideStorm => ("lab_beside_storm", "no_request_fails", ("ISP_SOAK_STORM", "1")),
+            Self::BesideKills => {
+                ("lab_beside_kills", "whatever_is_killed", ("ISP_SOAK_BESIDE_KILLS", "1000"))
+            }
             // More than there are writes.
             Self::OperatorKills => {
                 ("lab_operator", "killed_after_any_write", ("ISP_SOAK_OPERATOR_KILLS", "1000"))
             }
             Self::OperatorScale => ("api_scale", "many_objects", ("ISP_SCALE", "1000,5000,5000,60")),
+            Self::OperatorPods => ("api_scale", "many_pods", ("ISP_SCALE_PODS", "10000")),
             Self::PlanHistories => (PLAN, "every_history", ("ISP_PLAN_CASES", "20000")),
             Self::PlanFuzz => (PLAN, "whatever_others", ("ISP_FUZZ_CASES", "1000000")),
+            Self::DataplaneOracle => ("same_as_oracle", "", ("ISP_ORACLE_CASES", "100000")),
+            Self::BesideSameAsKubeProxy => ("lab_same_as_kube_proxy", "", ("ISP_SAME_SERVICES", "300")),
             Self::WebhookRotation => {
                 ("lab_mesh", "the_address_arrives_in_the_mesh", ("ISP_SOAK_ROTATION", "120"))
             }
             Self::Hostile => ("lab_hostile", "does_not_hurt_its_users", ("ISP_SOAK_HOSTILE", "1")),
             Self::DemoBreaks => ("lab_demo", "broken_off_at_any_moment", ("ISP_SOAK_DEMO", "20")),
             Self::DemoFamilies => ("lab_demo", "with_ipv6_every_cell", ("ISP_SOAK_FAMILIES", "all")),
+            Self::DemoBeside => ("lab_demo", "beside", ("ISP_SOAK_BESIDE", "all")),
             // The number of reviews for each of three kinds; one kind is sent to both paths.
             Self::WebhookReviews => (WEBHOOK, "anything", ("ISP_REVIEW_CASES", "300000")),
         }
@@ -83,15 +108,21 @@ impl fmt::Display for Campaign {
             Self::FilterViews => "filter-views",
             Self::FilterKills => "filter-kills",
             Self::AgentFlood => "agent-flood",
+            Self::BesideStorm => "beside-storm",
+            Self::BesideKills => "beside-kills",
             Self::OperatorKills => "operator-kills",
             Self::OperatorScale => "operator-scale",
+            Self::OperatorPods => "operator-pods",
             Self::PlanHistories => "plan-histories",
             Self::PlanFuzz => "plan-fuzz",
+            Self::DataplaneOracle => "dataplane-oracle",
+            Self::BesideSameAsKubeProxy => "beside-same-as-kube-proxy",
             Self::WebhookRotation => "webhook-rotation",
             Self::WebhookReviews => "webhook-reviews",
             Self::Hostile => "hostile",
             Self::DemoBreaks => "demo-breaks",
             Self::DemoFamilies => "demo-families",
+            Self::DemoBeside => "demo-beside",
         })
     }
 }
@@ -106,7 +137,9 @@ pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), Proce
     match test {
         package @ (PLAN | WEBHOOK) => cargo.args(["--release", "--package", package, "--lib"]),
         // Tests of memory and time use the release profile, as shipped.
-        "api_flood" | "api_scale" => cargo.args(["--release", "--workspace", "--test", test]),
+        "api_flood" | "api_scale" | "same_as_oracle" => {
+            cargo.args(["--release", "--workspace", "--test", test])
+        }
         _ => cargo.args(["--workspace", "--test", test]),
     };
     cargo.args(["--", filter, "--test-threads=1", "--nocapture"]);

@@ -3,17 +3,17 @@
 //! The lab knows what each layer needs: `isp-lab can-run` checks whether a layer can run on this
 //! machine, and `isp-lab provision` builds what is missing.
 
+mod lanes;
 mod layer;
+mod slowest;
 mod summary;
 mod tally;
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Instant;
 
 pub(crate) use layer::Layer;
+use slowest::Durations;
 use summary::{Ending, Summary};
 use tally::Tally;
 
@@ -29,12 +29,14 @@ pub(crate) fn run(workspace: &Workspace, asked: &[Layer]) -> bool {
 
     let hindrances = set_up(workspace, &layers);
     let lint = if everything { lint::run(workspace, false) } else { lint::Report::default() };
+    let mut durations = Durations::default();
     let run_unless_hindered = |(layer, hindrance): (Layer, Option<Ending>)| {
-        (layer, hindrance.unwrap_or_else(|| run_layer(workspace, layer)))
+        (layer, hindrance.unwrap_or_else(|| run_layer(workspace, layer, &mut durations)))
     };
     let summary = Summary {
         lint: lint.failed,
         layers: layers.into_iter().zip(hindrances).map(run_unless_hindered).collect(),
+        durations,
         all_must_run: !everything || in_ci(),
     };
     print!("\n{summary}");
@@ -100,15 +102,16 @@ fn can_run(workspace: &Workspace, layer: Layer) -> Result<Option<String>, Proces
 }
 
 /// Runs the tests of one layer. Every test program runs, even after a failure.
-fn run_layer(workspace: &Workspace, layer: Layer) -> Ending {
+fn run_layer(workspace: &Workspace, layer: Layer, durations: &mut Durations) -> Ending {
     println!("\ntest: {layer}");
     let start = Instant::now();
     let mut tally = Tally::default();
     let mut problems = Vec::new();
     for stage in layer.stages(&workspace.packages) {
-        for (found, problem) in run_stage(workspace, &stage) {
-            tally += found;
-            problems.extend(problem);
+        for run in run_stage(workspace, layer, &stage) {
+            tally += run.tally;
+            durations.append(run.durations);
+            problems.extend(run.problem);
         }
     }
     if tally == Tally::default() && problems.is_empty() {
@@ -117,40 +120,33 @@ fn run_layer(workspace: &Workspace, layer: Layer) -> Ending {
     Ending::Ran { tally, problems, duration: start.elapsed() }
 }
 
-/// The number of concurrent runs in a stage. They mostly wait.
-const SIDE_BY_SIDE: usize = 2;
+/// The results of one run of cargo.
+struct Run {
+    tally: Tally,
+    durations: Durations,
+    /// Why it failed, if no test did.
+    problem: Option<String>,
+}
 
-/// Runs a stage. Returns each run's counts, and its problem if it failed without a failed test.
-fn run_stage(workspace: &Workspace, stage: &[Vec<String>]) -> Vec<(Tally, Option<String>)> {
+/// Runs a stage.
+fn run_stage(workspace: &Workspace, layer: Layer, stage: &[Vec<String>]) -> Vec<Run> {
     let [only] = stage else {
-        let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let work = || {
-            while let Some(arguments) = stage.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let ended = run_cargo(workspace, arguments, &mut Quietly::default());
-                found.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 0..SIDE_BY_SIDE {
-                scope.spawn(work);
-            }
-        });
-        return found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let run = |arguments: &Vec<String>| run_cargo(workspace, arguments, &mut Quietly::default());
+        return lanes::run_all(stage, layer.lanes(), |one, other| layer::must_not_meet(one, other), run);
     };
     vec![run_cargo(workspace, only, &mut io::stdout())]
 }
 
-fn run_cargo(
-    workspace: &Workspace,
-    arguments: &[String],
-    output: &mut impl Write,
-) -> (Tally, Option<String>) {
-    let mut tally = Tally::default();
+fn run_cargo(workspace: &Workspace, arguments: &[String], output: &mut impl Write) -> Run {
+    let (mut tally, mut durations) = (Tally::default(), Durations::default());
     let mut cargo = process::cargo(&workspace.root);
-    let result = process::watch(cargo.args(arguments), output, |line| tally.add(line));
+    let result = process::watch(cargo.args(arguments), output, |line| {
+        tally.add(line);
+        durations.add(line);
+    });
     // Failed tests are counted already. A program that crashed or did not compile prints no counts.
     let problem = result.err().filter(|_| tally.failed == 0).map(|error| chain(&error));
-    (tally, problem)
+    Run { tally, durations, problem }
 }
 
 /// Buffers the output of a run until it ends, so that the output of concurrent runs does not

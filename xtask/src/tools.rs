@@ -19,7 +19,7 @@ pub(crate) enum ToolError {
     #[error("{component} is missing: run `rustup component add {component}`")]
     Component { component: &'static str, source: ProcessError },
     #[error(
-        "make is missing, by which the webhook's allocator is built: run `apt-get install make` as root, or install your system's package"
+        "make is missing; the webhook's allocator is built with it: run `apt-get install make` as root, or install your distribution's package"
     )]
     Make { source: ProcessError },
     #[error("no place to install tools: set HOME or XDG_CACHE_HOME")]
@@ -66,7 +66,10 @@ pub(crate) fn cargo_deny(root: &Path) -> Result<PathBuf, ToolError> {
     let into = cache()?.join(format!("tools/cargo-deny-{CARGO_DENY}"));
     let program = into.join("bin/cargo-deny");
     if !program.exists() {
-        println!("installing cargo-deny {CARGO_DENY} in {}: once, in a minute or two", into.display());
+        println!(
+            "installing cargo-deny {CARGO_DENY} in {}; this takes a minute or two, once",
+            into.display()
+        );
         // A debug build: a release build takes many minutes longer and saves a second per check.
         let mut cargo = process::cargo(root);
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").args(["install", "--quiet", "--locked", "--debug"]);

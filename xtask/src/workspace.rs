@@ -56,7 +56,7 @@ pub(crate) struct Target {
 pub(crate) enum WorkspaceError {
     #[error(transparent)]
     Cargo(#[from] ProcessError),
-    #[error("cannot understand what `cargo metadata` prints")]
+    #[error("cannot parse the output of `cargo metadata`")]
     Parse(#[from] serde_json::Error),
 }
 
@@ -68,14 +68,14 @@ impl Workspace {
         Ok(serde_json::from_slice(&described)?)
     }
 
+    /// The directory of build output.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// The path of a program built with the dev profile.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.target.join("debug").join(name)
-    }
-
-    /// The path of a program built with the profile `dist`, as in the images.
-    pub(crate) fn dist(&self, name: &str) -> PathBuf {
-        self.target.join("dist").join(name)
     }
 
     /// The path of an example program.

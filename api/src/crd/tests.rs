@@ -34,7 +34,7 @@ fn a_field_is_explained_by_its_own_text_and_not_by_its_type() {
             found += 1;
             assert_eq!(
                 property.description.as_deref(),
-                Some("How the agents of this pool work. Unset: as `spec.mode` says.")
+                Some("How the agents of this pool work: as `spec.mode` says. Mode `Beside` has no pools.")
             );
         }
     });

@@ -1,4 +1,4 @@
-//! Where the cluster's own kube-proxy is, for clusters where it has an unusual name.
+//! The location of the cluster's own kube-proxy, for clusters where it has an unusual name.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};

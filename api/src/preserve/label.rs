@@ -11,8 +11,8 @@ use crate::{names, rules};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceLabelSpec {
-    /// The key of the label. Set it to drive kube-proxies that were patched to skip Services with a label of their own, such as
-    /// `service.kubernetes.io/istio-service-proxy-name`.
+    /// The key of the label. Set it to control kube-proxies that are patched to skip Services with
+    /// a label of their own, such as `service.kubernetes.io/istio-service-proxy-name`.
     #[serde(default = "default_key")]
     #[schemars(length(min = 1, max = 317))]
     #[x_kube(validation = rules::label_key())]
@@ -26,7 +26,8 @@ pub struct ServiceLabelSpec {
     ))]
     pub key: String,
 
-    /// The value of the label. Unset: the name of the object. Two objects must not use the same key and value.
+    /// The value of the label. Unset: the name of the object. Two objects must not use the same key
+    /// and value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = rules::label_value())]
@@ -43,7 +44,7 @@ fn default_key() -> String {
     names::SERVICE_LABEL.to_owned()
 }
 
-/// A label with its value: what agents and operator go by.
+/// A label with its value, as agents and operator use it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceLabel {
     /// The key of the label.

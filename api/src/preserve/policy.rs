@@ -1,44 +1,46 @@
-//! The choices an object makes, each from a closed list. A choice is listed once it works.
+//! The policies of an object, each with a closed set of values. A value is listed once it is
+//! implemented.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the nodes outside `ingressNodes` may see of a preserved Service.
+/// What kube-proxy on non-ingress nodes sees of a preserved Service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Elsewhere {
-    /// The external addresses are hidden, the rest stays.
+    /// Everything except the external IPs.
     #[default]
     ClusterOnly,
-    /// The Service does not exist there.
+    /// Nothing.
     Hidden,
 }
 
-/// What happens when no ingress node has an endpoint of a Service any more.
+/// What happens when a Service has no endpoint left on the ingress nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum WhenNoIngressEndpoint {
-    /// Keep `externalTrafficPolicy: Local`: down, but never a wrong address.
+    /// Keep `externalTrafficPolicy: Local`: traffic may be dropped, but the source IP is never
+    /// wrong.
     #[default]
     KeepLocal,
-    /// Go back to `Cluster` meanwhile: up, but the address is lost.
+    /// Return to `Cluster` temporarily: traffic is served, but the source IP is lost.
     FallBack,
 }
 
 /// What happens when another manager owns a field that must change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ConflictPolicy {
-    /// Write nothing and say who owns it.
+    /// Write nothing, and report the owner.
     #[default]
     Report,
-    /// Take the field and remember what was there.
+    /// Take the field, and remember its value.
     Force,
 }
 
 /// What happens to the changes when the object is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// Put everything back as it was.
+    /// Restore everything.
     #[default]
     Restore,
-    /// Leave everything as it is.
+    /// Restore nothing.
     Retain,
 }

@@ -1,4 +1,4 @@
-//! How fast the nodes are changed, and what happens when that goes wrong.
+//! How fast the nodes are changed, and what happens if a wave fails.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -16,19 +16,20 @@ mod tests;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rollout {
-    /// How many nodes of a pool are changed at the same time: a number, or a percentage of the pool's nodes, rounded up. At
-    /// least 1 or 1%. The next wave starts when all agents of the last one are ready and have acknowledged.
+    /// How many nodes of a pool are changed at the same time: a number, or a percentage of the
+    /// pool's nodes, rounded up. At least 1 or 1%. The next wave starts when all agents of the
+    /// previous one are ready and have acknowledged.
     pub max_unavailable: MaxUnavailable,
 
-    /// Holds the rollout where it is: the wave under way is finished, no other is begun.
+    /// Pauses the rollout: the current wave finishes, and no other wave starts.
     pub paused: bool,
 
     /// How long one wave may take, in seconds.
     #[schemars(range(min = 30, max = 86400))]
     pub progress_deadline_seconds: u32,
 
-    /// What happens to a wave that misses its deadline. `RollBack`: its nodes go back to the cluster's kube-proxy. `Pause`: it
-    /// stays as it is, for someone to look at.
+    /// What happens to a wave that misses its deadline. `RollBack`: its nodes return to the
+    /// cluster's kube-proxy. `Pause`: the wave stays as it is, so that you can inspect it.
     pub on_failure: OnFailure,
 }
 
@@ -46,25 +47,26 @@ impl Default for Rollout {
 /// What happens to a wave that misses its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum OnFailure {
-    /// Its nodes go back to the cluster's kube-proxy.
+    /// Its nodes return to the cluster's kube-proxy.
     #[default]
     RollBack,
     /// It stays as it is.
     Pause,
 }
 
-/// How many nodes of a pool may be changed at the same time; never none.
+/// How many nodes of a pool may be changed at the same time; at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "IntOrString", try_from = "IntOrString")]
 pub enum MaxUnavailable {
-    /// That many.
+    /// A number of nodes.
     Count(u16),
-    /// That part of the pool, 1 to 100.
+    /// A percentage of the pool, from 1 to 100.
     Percent(u8),
 }
 
 impl MaxUnavailable {
-    /// The size of a wave in a pool of `nodes` nodes. At least one, or nothing would ever happen.
+    /// The size of a wave in a pool of `nodes` nodes. At least one, so that the rollout makes
+    /// progress.
     pub fn of(self, nodes: usize) -> usize {
         match self {
             Self::Count(count) => usize::from(count).max(1),
@@ -73,7 +75,7 @@ impl MaxUnavailable {
     }
 }
 
-/// A value of `maxUnavailable` that is no number of nodes.
+/// A value of `maxUnavailable` that is not a number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("maxUnavailable {0} is neither a number of nodes from 1 to 65535 nor a percentage from 1% to 100%")]
 pub struct BadMaxUnavailable(String);
@@ -132,8 +134,8 @@ impl JsonSchema for MaxUnavailable {
             "maxLength": 4,
             "x-kubernetes-validations": [rules::rule(
                 "type(self) == int ? self >= 1 && self <= 65535 : self.matches('^(100|[1-9][0-9]?)%$')",
-                "'\"' + string(self) + '\" would change no node or cannot be read: give a number from 1 to 65535 \
-                 or a percentage from \"1%\" to \"100%\"; to hold the rollout use paused'",
+                "'\"' + string(self) + '\" is not a valid number of nodes: use a number from 1 to 65535 \
+                 or a percentage from \"1%\" to \"100%\"; to stop the rollout, use paused'",
             )],
         })
     }

@@ -1,19 +1,19 @@
-//! What the operator reports about an IngressSourcePreserve.
+//! The status that the operator reports for an IngressSourcePreserve.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How far the object has come. Written by the operator.
+/// The progress of the object. Written by the operator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressSourcePreserveStatus {
-    /// The generation of the object that this status is about.
+    /// The generation of the object that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
-    /// The conditions in one word.
+    /// A one-word summary of the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
 
@@ -21,40 +21,42 @@ pub struct IngressSourcePreserveStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
 
-    /// The nodes that show the Services in full: those that `spec.ingressNodes` selects, and those that were selected before and are still
-    /// the last that serve one of the Services. An agent hides nothing on a node that is listed here. Unset until the checks have
-    /// passed for the first time.
+    /// The effective ingress nodes: those that `spec.ingressNodes` selects, and former ones that
+    /// are still the last to serve one of the Services. On these nodes the agent hides nothing.
+    /// Unset until the checks have passed for the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub ingress_nodes: Option<Vec<String>>,
 
-    /// `Ready`, `Progressing`, `Degraded`, `Conflict`, and one condition for each step on the way: `Checked`,
-    /// `AgentsReady`, `Labelled`, `Acknowledged`, `LocalPolicySet`. With `spec.sidecars` also `SidecarsConsistent`, for which `Ready`
-    /// does not wait.
+    /// `Ready`, `Progressing`, `Degraded`, `Conflict`, and one condition for each step: `Checked`,
+    /// `AgentsReady`, `Labelled`, `Acknowledged`, `LocalPolicySet`. With `spec.sidecars` also
+    /// `SidecarsConsistent`, which `Ready` does not depend on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
 
-    /// The Services that the object names or selects, and what they were before.
+    /// The Services that the object names or selects, with their original values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["namespace".into(), "name".into()]))]
     pub services: Vec<ServiceStatus>,
 
-    /// How far each pool has come.
+    /// The progress of each pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub node_pools: Vec<PoolStatus>,
 
-    /// Nodes that get no agent because the cluster's kube-proxy does not run there: Windows nodes, virtual kubelets, and whatever else
-    /// its DaemonSet does not target. Nothing waits for them. Unset where there are none.
+    /// Nodes that get no agent because the cluster's kube-proxy does not run there: Windows nodes,
+    /// virtual kubelets, and all other nodes that its DaemonSet does not target. The object does
+    /// not wait for them. Unset if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
 
-    /// How often kube-proxy's DaemonSet had to be kept off the nodes with an agent. Unset until that was done once.
+    /// How often the operator had to restore the node affinity that keeps kube-proxy's DaemonSet
+    /// off nodes with an agent. Unset until it has set the affinity once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_proxy: Option<KubeProxyStatus>,
 
-    /// The pods that `spec.sidecars` selects. Unset while it selects nothing.
+    /// The pods that `spec.sidecars` selects. Unset while it selects none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sidecars: Option<SidecarStatus>,
 }
@@ -63,15 +65,15 @@ pub struct IngressSourcePreserveStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOut {
-    /// How many there are.
+    /// The number of these nodes.
     pub count: u32,
-    /// Their names, at most 20 of them.
+    /// Their names, at most 20.
     #[schemars(length(max = 20))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub nodes: Vec<String>,
 }
 
-/// How often kube-proxy's DaemonSet had to be kept off the nodes with an agent.
+/// How often the operator had to set the node affinity of kube-proxy's DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeProxyStatus {
@@ -79,34 +81,35 @@ pub struct KubeProxyStatus {
     pub namespace: String,
     /// The name of the DaemonSet.
     pub daemon_set: String,
-    /// How often its node affinity was set. It is counted anew after it has stayed for ten minutes, and when the object changes.
+    /// How often its node affinity was set. The count restarts when the affinity has stayed for ten
+    /// minutes, and when the object changes.
     pub kept_off: u32,
-    /// The generation of the DaemonSet on which it was set last.
+    /// The generation of the DaemonSet when it was last set.
     pub generation: i64,
 }
 
-/// The conditions in one word.
+/// A one-word summary of the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
     /// Nothing has been changed: a check has not passed yet.
     Pending,
-    /// On the way to the current generation.
+    /// The current generation is being rolled out.
     Progressing,
-    /// The client address is preserved for every Service.
+    /// The source IP is preserved for every Service.
     Ready,
-    /// Something that worked does not any more, or a step failed.
+    /// Something that worked has stopped working, or a step failed.
     Degraded,
     /// Another object or manager claims the same thing.
     Conflict,
-    /// Being deleted, on the way back.
+    /// The object is being deleted, and its changes are being restored.
     Terminating,
 }
 
-/// Counts in the form in which `kubectl get` shows them, such as `2/3`. Programs should use the lists.
+/// Counts for `kubectl get`, such as `2/3`. Programs should use the lists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Services that are preserved, of those that were found.
+    /// Preserved Services, of those that were found.
     pub services: String,
     /// Nodes with a ready agent, of those that need one.
     pub nodes: String,
@@ -122,60 +125,67 @@ pub struct ServiceStatus {
     /// The name of the Service.
     pub name: String,
 
-    /// What the Service was like before its first change, and will be like again. Unset while it is unchanged.
+    /// The values before the first change, which deletion restores. Unset while the Service is
+    /// unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original: Option<Original>,
 
-    /// The addresses from outside that lead to the Service: load balancer IPs and host names, and externalIPs.
+    /// The external addresses of the Service: load balancer IPs and host names, and externalIPs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub addresses: Vec<String>,
 
-    /// How many ready endpoints the Service has on ingress nodes. With none, `externalTrafficPolicy: Local` would drop
-    /// everything.
+    /// The number of ready endpoints on ingress nodes. With none, `externalTrafficPolicy: Local`
+    /// would drop all external traffic.
     pub ingress_endpoints: u32,
 
-    /// Since when there are none, or some again.
+    /// When the last endpoint disappeared, or the first one came back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress_endpoints_since: Option<Time>,
 
-    /// How far the Service has come.
+    /// The progress of the Service.
     pub state: ServiceState,
 
-    /// What it waits for, or what is wrong.
+    /// Whether only the agents of mode Beside are sure to serve the Service: kube-proxies skip it,
+    /// or skipped it not long ago. Unset: no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_beside: Option<bool>,
+
+    /// What the Service waits for, or what is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// How far a Service has come.
+/// The progress of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ServiceState {
-    /// Named, but there is no such Service.
+    /// The object names it, but it does not exist.
     Missing,
     /// Not changed yet.
     Waiting,
-    /// It carries the label; its policy is not `Local` yet.
+    /// It has the label; its policy is not `Local` yet.
     Labelled,
-    /// It carries the label and its policy is `Local`.
+    /// It has the label, and its policy is `Local`.
     Preserved,
-    /// It is shown on every node, its policy is still `Local`: no ingress node has an endpoint, another node has one.
+    /// All nodes see it, and its policy is still `Local`: no ingress node has an endpoint, but
+    /// another node does.
     Open,
-    /// It is shown on every node and its policy is back to `Cluster`, until an ingress node has an endpoint again.
+    /// All nodes see it, and its policy is `Cluster` again until an ingress node has an endpoint.
     FellBack,
     /// Somebody else claims it or one of its fields.
     Conflict,
-    /// On its way back to what it was.
+    /// Its original values are being restored.
     Restoring,
 }
 
-/// The fields of a Service that are changed, as they were.
+/// The original values of the fields that are changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Original {
-    /// `spec.externalTrafficPolicy` as it was.
+    /// The original `spec.externalTrafficPolicy`.
     pub external_traffic_policy: TrafficPolicy,
 
-    /// `spec.healthCheckNodePort` as it was. Unset: there was none.
+    /// The original `spec.healthCheckNodePort`. Unset: the Service had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check_node_port: Option<i32>,
 }
@@ -183,13 +193,13 @@ pub struct Original {
 /// A Service's `externalTrafficPolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TrafficPolicy {
-    /// Any endpoint, at the price of the client's address.
+    /// Any endpoint; the source IP is lost.
     Cluster,
-    /// Endpoints of the same node only.
+    /// Only endpoints of the same node.
     Local,
 }
 
-/// How far a pool has come.
+/// The progress of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolStatus {
@@ -197,13 +207,14 @@ pub struct PoolStatus {
     pub name: String,
     /// Nodes of the pool that need an agent.
     pub nodes: u32,
-    /// Nodes that have gone from the cluster's kube-proxy to the agent.
+    /// Nodes that run the agent instead of the cluster's kube-proxy.
     pub handed_over: u32,
     /// Nodes whose agent is ready and has acknowledged the current generation.
     pub ready: u32,
     /// Nodes whose agent missed its deadline.
     pub failed: u32,
-    /// Nodes that have the agent of the current revision: of the operator's present image and kube-proxy's present template.
+    /// Nodes with the current revision of the agent: the operator's current image and kube-proxy's
+    /// current template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated: Option<u32>,
 }
@@ -214,27 +225,29 @@ pub struct PoolStatus {
 pub struct SidecarStatus {
     /// Pods that an entry selects and that have a sidecar.
     pub matching: u32,
-    /// Those whose sidecar works in the wanted mode.
+    /// Pods whose sidecar runs in the requested mode.
     pub consistent: u32,
-    /// Those that were created before, or past the webhook, and need a restart to get there.
+    /// Pods that were created earlier, or without the webhook, and must be recreated.
     pub stale: u32,
-    /// Whose pods are stale: what to restart. At most 20 are listed, those with the most pods first.
+    /// The owners of stale pods, to be restarted. At most 20 are listed, those with the most pods
+    /// first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub restart: Vec<StaleOwner>,
 }
 
-/// Something whose pods have to be recreated.
+/// An owner of stale pods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StaleOwner {
-    /// The namespace that it is in.
+    /// The namespace of the owner.
     pub namespace: String,
-    /// Its kind: `Deployment`, `StatefulSet`, `DaemonSet`, another controller, or `Pod` for a pod that nothing makes anew.
+    /// Its kind: `Deployment`, `StatefulSet`, `DaemonSet`, another controller, or `Pod` for a pod
+    /// without a controller.
     pub kind: String,
-    /// The name that it has there.
+    /// The name of the owner.
     pub name: String,
-    /// How many of its pods are stale.
+    /// The number of its stale pods.
     pub pods: u32,
 }

@@ -1,4 +1,4 @@
-//! Where the traffic enters, and which Services it is for.
+//! The ingress nodes, and the Services to preserve.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::{
     selector::{self, BadSelector},
 };
 
-/// The nodes that take in the traffic.
+/// The nodes that receive the external traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressNodes {
-    /// Selects the ingress nodes by their labels. It must not be empty: were every node an ingress node, there would be
-    /// nothing to preserve.
+    /// Selects the ingress nodes by their labels. It must not be empty: if all nodes were ingress
+    /// nodes, there would be nothing to preserve.
     #[schemars(schema_with = "selector::schema::non_empty")]
     pub selector: LabelSelector,
 }
@@ -50,15 +50,17 @@ pub struct ServiceTarget {
     #[x_kube(validation = rules::dns_label())]
     pub name: Option<String>,
 
-    /// Selects Services of the namespace by their labels, also those that appear later. It must not be empty: that would
-    /// take every Service of the namespace. Either this or `name`.
+    /// Selects Services of the namespace by their labels, including Services that are created
+    /// later. It must not be empty: it would match all Services of the namespace. Either this or
+    /// `name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "selector::schema::non_empty")]
     pub selector: Option<LabelSelector>,
 }
 
 impl ServiceTarget {
-    /// Whether this entry means the Service. An entry with neither a name nor a selector means none.
+    /// Whether this entry means the Service. An entry with neither a name nor a selector means
+    /// none.
     pub fn matches(
         &self,
         namespace: &str,

@@ -23,8 +23,14 @@ fn the_label_is_the_objects_name_unless_it_is_said() {
 fn without_pools_there_is_one_of_all_nodes() {
     let object = object("");
     let [pool] = object.spec.pools()[..] else { panic!("one pool") };
-    assert_eq!((pool.name, pool.mode), ("default", Mode::Filter));
+    assert_eq!(pool.name, "default");
     assert_eq!(pool.contains(&[("any".to_owned(), "label".to_owned())].into()), Ok(true));
+}
+
+#[test]
+fn in_mode_beside_there_are_no_pools() {
+    assert_eq!(object("mode: Beside").spec.pools(), []);
+    assert_eq!(object("mode: Beside\nnodePools: [{name: z, selector: {}}]").spec.pools(), []);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn selector() -> Schema {
         "x-kubernetes-map-type": "atomic",
         "properties": {
             "matchLabels": {
-                "description": "Labels that must be there with exactly these values. All of them must match.",
+                "description": "Labels that must have exactly these values. All of them must match.",
                 "type": "object",
                 "maxProperties": 16,
                 "additionalProperties": {
@@ -53,7 +53,7 @@ fn selector() -> Schema {
                 )],
             },
             "matchExpressions": {
-                "description": "Requirements on labels beyond equality. All of them must hold.",
+                "description": "Requirements on labels other than equality. All of them must match.",
                 "type": "array",
                 "maxItems": 16,
                 "items": requirement(),
@@ -69,7 +69,7 @@ fn requirement() -> Schema {
          : !has(self.values) || self.values.size() == 0",
         "self.operator in ['In', 'NotIn'] \
          ? 'label \"' + self.key + '\": In and NotIn need at least one entry in values' \
-         : 'label \"' + self.key + '\": Exists and DoesNotExist look only at the key: remove values, or use In or NotIn'",
+         : 'label \"' + self.key + '\": Exists and DoesNotExist check only the key: remove values, or use In or NotIn'",
     );
     json_schema!({
         "description": "A requirement on one label.",
@@ -83,8 +83,8 @@ fn requirement() -> Schema {
                 "x-kubernetes-validations": [rules::label_key()],
             },
             "operator": {
-                "description": "How the label is judged. `In` and `NotIn` compare its value with `values`, and `NotIn` also holds \
-                                where there is no such label; `Exists` and `DoesNotExist` look only for the key.",
+                "description": "The operator. `In` and `NotIn` compare the label's value with `values`, and `NotIn` also matches \
+                                if the label does not exist; `Exists` and `DoesNotExist` check only the key.",
                 "type": "string",
                 "enum": ["In", "NotIn", "Exists", "DoesNotExist"],
             },

@@ -1,6 +1,4 @@
-#[path = "../../tests/sidecars/table.rs"]
-mod table;
-
+use isp_testkit::sidecars;
 use serde_json::json;
 
 use super::*;
@@ -32,7 +30,7 @@ fn labels<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
 #[test]
 fn every_pod_of_the_table_is_decided_as_it_says() {
     let rules = rules();
-    let rows = table::rows();
+    let rows = sidecars::rows();
     assert!(rows.len() >= 60);
     for row in rows {
         let namespace = row.namespace_labels();
@@ -135,4 +133,23 @@ fn a_pod_is_consistent_when_proxy_rules_and_annotation_agree_and_stale_when_a_re
         None,
         "chosen in the settings"
     );
+}
+
+#[test]
+fn aliases_in_the_settings_are_not_expanded() {
+    let level = |n: usize| format!("l{n}: &l{n} [{}]\n", vec![format!("*l{}", n - 1); 10].join(", "));
+    let levels: String = (1..20).map(level).collect();
+    let text = format!("l0: &l0 [x]\n{levels}interceptionMode: TPROXY\n");
+    assert_eq!(mode_in(&text).as_deref(), Some("TPROXY"));
+}
+
+#[test]
+fn settings_that_are_too_large_to_parse_count_as_another_mode() {
+    let mode = |padding| {
+        let text = format!("interceptionMode: TPROXY # {}", "x".repeat(padding));
+        chosen(&labels([(PROXY_CONFIG_ANNOTATION, &text)]), InterceptionMode::Tproxy)
+    };
+    let reason = |same| Some(Reason::Chosen { annotation: PROXY_CONFIG_ANNOTATION, same });
+    assert_eq!(mode(10), reason(true));
+    assert_eq!(mode(1 << 20), reason(false));
 }

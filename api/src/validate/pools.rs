@@ -68,9 +68,6 @@ fn clash(older: &Claim<'_>, newer: &Claim<'_>, nodes: &[NodeIdentity<'_>]) -> Op
 }
 
 fn settings_difference(a: &Claim<'_>, b: &Claim<'_>) -> Option<PoolDifference> {
-    if a.pool.mode != b.pool.mode {
-        return Some(PoolDifference::Mode);
-    }
     // If unset, kube-proxy is autodetected. The result is not known here, and is most likely the
     // named one.
     let differ =

@@ -111,7 +111,7 @@ fn a_label_marks_the_services_of_one_object() {
         messages(&objects, &[], &[]),
         [
             "mesh ServiceLabelClaimed spec.serviceLabel: sourcepreserve.io/preserve=mesh already marks the Services of the \
-          older IngressSourcePreserve old, and no node could tell them apart; give this one another value"
+          older IngressSourcePreserve old, and nodes could not distinguish them; give this one another value"
         ]
     );
 }
@@ -126,14 +126,14 @@ fn a_pool_of_one_name_is_the_same_everywhere() {
     assert_eq!(
         messages(&[apart("new", 1, &pool("h")), apart("old", 2, &pool("g"))], &[], &[]),
         [
-            "new PoolDiffers spec.nodePools[0]: pool \"p\" has another selector in the older IngressSourcePreserve old; \
+            "new PoolDiffers spec.nodePools[0]: pool \"p\" has a different selector in the older IngressSourcePreserve old; \
           make them equal or choose another name"
         ]
     );
     assert_eq!(
         messages(&[apart("new", 1, &proxy("b")), apart("old", 2, &proxy("a"))], &[], &[]),
         [
-            "new PoolDiffers spec.nodePools[0]: pool \"p\" has another spec.kubeProxy in the older IngressSourcePreserve old; \
+            "new PoolDiffers spec.nodePools[0]: pool \"p\" has a different spec.kubeProxy in the older IngressSourcePreserve old; \
           make them equal or choose another name"
         ]
     );
@@ -162,7 +162,7 @@ fn pools_that_overlap_must_have_the_same_settings() {
         messages(&[old, other], &[], &nodes),
         [
             "new PoolOverlaps spec.nodePools[0]: pool \"some\" and pool \"all\" of the older IngressSourcePreserve old both \
-          select node n2, but with another spec.kubeProxy; make the settings equal or the selectors disjoint"
+          select node n2, but with a different spec.kubeProxy; make the settings equal or the selectors disjoint"
         ]
     );
 }

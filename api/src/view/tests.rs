@@ -120,6 +120,7 @@ fn each_object_is_reported_with_what_an_acknowledgement_needs() {
         object: object.to_owned(),
         uid: format!("uid-of-{object}"),
         generation: 7,
+        beside: false,
         label: ServiceLabel { key: "sourcepreserve.io/preserve".to_owned(), value: object.to_owned() },
         view,
         doubt: None,
@@ -202,4 +203,39 @@ fn a_node_that_is_listed_keeps_its_view_after_it_is_selected_no_more() {
         assert_eq!(view(on(&node("work")), [&listed]).objects[0].view, expected, "{names:?}");
         assert_eq!(view(on(&node("edge")), [&listed]).objects[0].view, View::Full, "selected, {names:?}");
     }
+}
+
+#[test]
+fn the_agent_of_mode_beside_serves_what_it_may_take_over_and_what_nothing_else_serves() {
+    let mut leaves = object("leaves", 3, EDGE);
+    let listed = "{namespace: a, name: b, ingressEndpoints: 1, state: Preserved, servedBeside: true}";
+    leaves.status = serde_yaml::from_str(&format!("services: [{listed}]")).unwrap();
+    let objects = [object("b", 2, &format!("{EDGE}mode: Beside")), object("f", 1, EDGE), leaves];
+    let views = view(on(&node("work")), &objects);
+    let preserve = |object: &str| ("sourcepreserve.io/preserve", object.to_owned());
+    let proxy = |name: &str| ("service.kubernetes.io/service-proxy-name", name.to_owned());
+    let ours = || proxy("ingress-source-preserve");
+    let cluster_only = Some(View::ClusterOnly);
+    let table = [
+        ("of an object of this mode", "b", vec![preserve("b")], true, cluster_only),
+        ("taken over", "b", vec![preserve("b"), ours()], false, cluster_only),
+        ("of an object of mode Filter", "f", vec![preserve("f")], true, None),
+        ("the same before it is given back", "f", vec![preserve("f"), ours()], true, cluster_only),
+        ("the same while kube-proxies take it", "leaves", vec![preserve("leaves")], true, cluster_only),
+        ("open", "b", vec![ours()], true, Some(View::Full)),
+        ("of nobody, with our name", "b", vec![ours()], false, None),
+        ("renamed, while we serve it", "b", vec![preserve("b"), proxy("other")], true, cluster_only),
+        ("of another proxy", "b", vec![proxy("other")], true, None),
+    ];
+    for (name, object, labels, is_listed, expected) in table {
+        let labels = labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let own = views.objects.iter().find(|view| view.object == object).unwrap();
+        assert_eq!(own.served(&labels, is_listed), expected, "{name}");
+        let is_watched =
+            views.served_labels().iter().any(|label| labels.get(&label.key) == Some(&label.value));
+        assert!(is_watched || expected.is_none(), "{name}");
+    }
+    let labels = view(on(&node("work")), []).served_labels();
+    let labels: Vec<String> = labels.iter().map(ToString::to_string).collect();
+    assert_eq!(labels, ["service.kubernetes.io/service-proxy-name=ingress-source-preserve"]);
 }

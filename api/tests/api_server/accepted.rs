@@ -10,11 +10,11 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{client, control_plane, kubectl, project};
+use crate::{client, control_plane, kubectl};
 
 #[tokio::test]
 async fn every_sample_is_accepted_and_can_be_read() {
-    let samples = project().join("manifests/samples");
+    let samples = isp_testkit::repository::file("manifests/samples");
     let mut count = 0;
     for entry in fs::read_dir(&samples).unwrap() {
         let path = entry.unwrap().path().display().to_string();
@@ -59,7 +59,6 @@ async fn the_server_fills_in_the_defaults() {
         "sidecars": [{
             "namespaceSelector": { "matchLabels": { "istio-injection": "enabled" } },
             "podSelector": {},
-            "interceptionMode": "TPROXY",
             "via": "Webhook",
         }],
         "serviceLabel": { "key": "sourcepreserve.io/preserve" },

@@ -23,7 +23,7 @@ fn good() -> Value {
         "spec": {
             "ingressNodes": { "selector": { "matchLabels": { "role": "edge" } } },
             "services": [{ "namespace": "istio-system", "name": "istio-ingressgateway" }],
-            "nodePools": [{ "name": "workers", "selector": { "matchLabels": { "pool": "workers" } } }],
+            "nodePools": [{ "name": "workers", "selector": { "matchLabels": { "pool": "workers" } }, "mode": "Filter" }],
             "rollout": { "maxUnavailable": "10%" },
             "sidecars": [{ "namespaceSelector": { "matchLabels": { "istio-injection": "enabled" } } }],
             "serviceLabel": { "key": "example.com/preserve", "value": "good" },
@@ -45,7 +45,8 @@ fn changed(Bad { at, to, .. }: &Bad) -> Value {
     object
 }
 
-async fn create(object: Value) -> Result<(), String> {
+/// Creates the object by dry run.
+pub(crate) async fn create(object: Value) -> Result<(), String> {
     let api: Api<DynamicObject> =
         Api::all_with(client().await, &ApiResource::erase::<IngressSourcePreserve>(&()));
     let object: DynamicObject = serde_json::from_value(object).unwrap();
@@ -98,7 +99,7 @@ async fn the_label_cannot_be_changed_while_services_carry_it() {
         let error =
             api.patch("keeps-its-label", &apply, &Patch::Apply(&object)).await.unwrap_err().to_string();
         assert!(error.contains("spec.serviceLabel: "), "{error}");
-        assert!(error.contains("delete the object and create it anew"), "{error}");
+        assert!(error.contains("delete the object and create it again"), "{error}");
     }
     api.delete("keeps-its-label", &DeleteParams::default()).await.unwrap();
 }

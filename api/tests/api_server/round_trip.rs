@@ -32,7 +32,11 @@ fn preserve() -> Value {
             "elsewhere": "Hidden",
             "nodePools": [{ "name": "workers", "selector": selector, "mode": "Filter" }],
             "rollout": { "maxUnavailable": 3, "paused": true, "progressDeadlineSeconds": 60, "onFailure": "Pause" },
-            "sidecars": [{ "namespaceSelector": selector, "podSelector": selector, "interceptionMode": "TPROXY", "via": "Policy" }],
+            "sidecars": [
+                { "namespaceSelector": selector, "podSelector": selector, "interceptionMode": "TPROXY", "via": "Policy" },
+                { "namespaceSelector": selector, "podSelector": selector, "redirect": redirect(), "via": "Webhook" },
+                { "namespaceSelector": selector, "podSelector": selector, "redirect": other_redirect(), "via": "Webhook" },
+            ],
             "serviceLabel": { "key": "example.com/preserve", "value": "everything" },
             "kubeProxy": { "namespace": "kube-system", "daemonSet": "kube-proxy" },
             "whenNoIngressEndpoint": "FallBack",
@@ -52,6 +56,7 @@ fn preserve() -> Value {
                 "ingressEndpoints": 2,
                 "ingressEndpointsSince": "2026-01-01T00:00:00Z",
                 "state": "Preserved",
+                "servedBeside": true,
                 "message": "as it should be",
             }],
             "ingressNodes": ["edge-1", "edge-2"],
@@ -63,6 +68,28 @@ fn preserve() -> Value {
                 "restart": [{ "namespace": "a", "kind": "Deployment", "name": "b", "pods": 1 }],
             },
         },
+    })
+}
+
+fn redirect() -> Value {
+    json!({
+        "inbound": { "method": "TPROXY", "port": 15006, "exceptPorts": [9090] },
+        "outbound": {
+            "port": 15001, "destinations": ["10.0.0.0/8"], "ports": [80],
+            "exceptDestinations": ["10.1.0.0/16"],
+        },
+        "exempt": { "uids": [1], "gids": [2], "marks": [3], "cgroup": { "path": "a/b" } },
+        "initOrder": "First",
+    })
+}
+
+/// The fields that do not fit those of [`redirect`].
+fn other_redirect() -> Value {
+    json!({
+        "inbound": { "method": "REDIRECT", "port": 15006, "ports": [8080] },
+        "outbound": { "port": 15001, "exceptPorts": [22] },
+        "exempt": { "cgroup": { "classId": 4 } },
+        "initOrder": "Last",
     })
 }
 
@@ -80,10 +107,12 @@ fn node() -> Value {
                 "uid": "0000-1111",
                 "generation": 1,
                 "view": "Hidden",
-                "relisted": true,
+                "received": true,
+                "services": ["istio-system/istio-ingressgateway"],
                 "programmed": true,
             }],
-            "proxyConnected": true,
+            "active": true,
+            "served": 1,
             "lastSync": "2026-01-02T03:04:05Z",
             "conditions": [condition()],
         },

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 
+use isp_api::claims::ServiceIdentity;
+use isp_api::node::{AgentMode, IngressSourceNodeStatus};
 use isp_api::sidecar::{Labels, Sidecar};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::Key;
@@ -22,7 +24,7 @@ use super::routes::Routes;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cluster {
     pub(crate) objects: Vec<IngressSourcePreserve>,
-    /// The reports of agents, by node.
+    /// The reports of agents by name. See [`Cluster::report`].
     pub(crate) reports: BTreeMap<String, IngressSourceNode>,
     pub(crate) services: BTreeMap<Key, Service>,
     /// Of each Service: how many ready endpoints on which node.
@@ -86,6 +88,35 @@ impl Cluster {
     /// Whether an object of this kind that is not known does not exist.
     pub(crate) fn knows(&self, kind: Kind) -> bool {
         self.looked_at.contains(&kind)
+    }
+
+    /// The Services as ownership sees them, in their order here.
+    pub(crate) fn service_identities(&self) -> Vec<ServiceIdentity<'_>> {
+        self.services
+            .iter()
+            .map(|(key, service)| ServiceIdentity {
+                namespace: &key.namespace,
+                name: &key.name,
+                labels: &service.facts.labels,
+            })
+            .collect()
+    }
+
+    /// The report of a node's agent of this mode.
+    pub(crate) fn report(&self, node: &str, mode: AgentMode) -> Option<&IngressSourceNodeStatus> {
+        let status = self.reports.get(&mode.report_name(node))?.status.as_ref();
+        status.filter(|status| status.mode == mode)
+    }
+
+    /// The agents of this mode on a node, of all that have a pod.
+    pub(crate) fn agents_on(&self, node: &str, mode: AgentMode) -> impl Iterator<Item = &DaemonPod> {
+        self.agents(mode).filter(move |agent| agent.node == node)
+    }
+
+    /// The agents of this mode.
+    pub(crate) fn agents(&self, mode: AgentMode) -> impl Iterator<Item = &DaemonPod> {
+        let pods = self.pods.values().filter(move |pod| pod.agent == Some(mode));
+        pods.filter_map(|pod| pod.proxy.as_ref())
     }
 
     /// How many ready endpoints a Service has on which nodes.
@@ -177,16 +208,16 @@ pub(crate) struct Pod {
     pub(crate) host_network: bool,
     /// The kind and name of the workload that owns it.
     pub(crate) owner: (String, String),
-    /// Its kube-proxy, behind an agent or not, and the DaemonSet of it.
+    /// Its kube-proxy, behind an agent or not, or its agent, and the DaemonSet of it.
     pub(crate) proxy: Option<DaemonPod>,
-    /// Whether an agent is in it.
-    pub(crate) agent: bool,
+    /// The mode of the agent in it.
+    pub(crate) agent: Option<AgentMode>,
 }
 
 impl Pod {
     /// Whether it is an Istio proxy, a kube-proxy or an agent, or has a sidecar.
     pub(crate) fn has_proxy(&self) -> bool {
-        self.gateway || self.sidecar.is_some() || self.proxy.is_some() || self.agent
+        self.gateway || self.sidecar.is_some() || self.proxy.is_some() || self.agent.is_some()
     }
 
     /// Whether Istio enforces policies for it.

@@ -18,11 +18,14 @@ mod service_settings;
 mod services;
 mod sidecars;
 mod stand_ins;
+mod taken_over;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use isp_api::IngressSourcePreserve;
+use isp_api::claims::{Claimed, claims};
+use isp_api::preserve::Mode;
 use isp_plan::Key;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -45,29 +48,43 @@ pub(crate) struct Examination {
     pub(crate) passed: Vec<Passed>,
 }
 
-/// Examines a whole cluster, or what affects one Service.
-pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) -> Examination {
-    let scene = Scene::of(cluster, service, now);
-    let mut found = Vec::new();
-    programs::check(&scene, &mut found);
-    objects::check(&scene, &mut found);
-    leftovers::check(&scene, &mut found);
-    kube_proxy::check(&scene, &mut found);
-    nodes::check(&scene, &mut found);
-    services::check(&scene, &mut found);
-    sidecars::check(&scene, &mut found);
-    gateways::check(&scene, &mut found);
-    let (ways, stand_ins) = (Ways::of(&scene), StandIns::of(cluster));
-    policies::check(&scene, &ways, &stand_ins, &mut found);
-    lists::check(&scene, &ways, &stand_ins, &mut found);
-    exposure::check(&scene, &mut found);
-    not_looked_at(&scene, &mut found);
-    raise_causes(&mut found);
+impl Examination {
+    /// Adds findings that did not come from the facts of the cluster.
+    pub(crate) fn add(&mut self, findings: Vec<Finding>) {
+        self.findings.extend(findings);
+        sort(&mut self.findings);
+    }
+}
+
+/// The gravest first, causes before their effects.
+fn sort(found: &mut [Finding]) {
     found.sort_by(|a, b| {
         (a.severity, a.code, &a.subject, &a.line).cmp(&(b.severity, b.code, &b.subject, &b.line))
     });
+}
+
+/// Examines a whole cluster, or what affects one Service.
+pub(crate) fn examine(cluster: &Cluster, service: Option<&Key>, now: Timestamp) -> Examination {
+    let scope = Scope::of(cluster, service, now);
+    let mut found = Vec::new();
+    programs::check(&scope, &mut found);
+    objects::check(&scope, &mut found);
+    leftovers::check(&scope, &mut found);
+    taken_over::check(&scope, &mut found);
+    kube_proxy::check(&scope, &mut found);
+    nodes::check(&scope, &mut found);
+    services::check(&scope, &mut found);
+    sidecars::check(&scope, &mut found);
+    gateways::check(&scope, &mut found);
+    let (ways, stand_ins) = (Ways::of(&scope), StandIns::of(cluster));
+    policies::check(&scope, &ways, &stand_ins, &mut found);
+    lists::check(&scope, &ways, &stand_ins, &mut found);
+    exposure::check(&scope, &mut found);
+    not_looked_at(&scope, &mut found);
+    raise_causes(&mut found);
+    sort(&mut found);
     found.dedup();
-    Examination { passed: passed::passed(&scene, &found), findings: found }
+    Examination { passed: passed::passed(&scope, &found), findings: found }
 }
 
 /// A cause is at least as severe as its effects.
@@ -85,8 +102,8 @@ fn raise_causes(found: &mut [Finding]) {
     }
 }
 
-/// The facts, with the objects that claim each Service.
-struct Scene<'a> {
+/// What to examine: the facts, with the objects and Services in question.
+struct Scope<'a> {
     cluster: &'a Cluster,
     now: Timestamp,
     /// The Service of `--service`.
@@ -105,7 +122,7 @@ struct Object<'a> {
     written: &'a IngressSourcePreserve,
     name: String,
     /// Whether it is being deleted.
-    going: bool,
+    is_deleted: bool,
     /// The Services that it selects and that no older object has.
     services: BTreeSet<&'a Key>,
     /// Services that it names and that do not exist.
@@ -113,18 +130,20 @@ struct Object<'a> {
     ingress_nodes: BTreeSet<&'a str>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Scope<'a> {
     fn of(cluster: &'a Cluster, asked: Option<&'a Key>, now: Timestamp) -> Self {
-        let mut taken = BTreeSet::new();
-        let mut objects: Vec<Object<'a>> = isp_api::age::by_age(&cluster.objects)
+        let written = isp_api::age::by_age(&cluster.objects);
+        let claimed = claims(&written, &cluster.service_identities()).claimed;
+        let mut objects: Vec<Object<'a>> = written
             .into_iter()
-            .map(|written| Object::of(cluster, written, &mut taken))
+            .zip(claimed)
+            .map(|(written, claimed)| Object::of(cluster, written, claimed))
             .collect();
         if let Some(asked) = asked {
             objects.retain(|object| object.selects(cluster, asked));
         }
         let mut services = BTreeMap::new();
-        for (place, object) in objects.iter().enumerate().filter(|(_, object)| !object.going) {
+        for (place, object) in objects.iter().enumerate().filter(|(_, object)| !object.is_deleted) {
             services.extend(object.services.iter().map(|key| (*key, Some(place))));
         }
         let mut others = BTreeSet::new();
@@ -140,7 +159,7 @@ impl<'a> Scene<'a> {
 
     /// Objects that are not being deleted.
     fn standing(&self) -> impl Iterator<Item = &Object<'a>> {
-        self.objects.iter().filter(|object| !object.going)
+        self.objects.iter().filter(|object| !object.is_deleted)
     }
 
     /// The existing ones of `services`, with the object that each belongs to.
@@ -167,34 +186,31 @@ impl<'a> Scene<'a> {
         Some((self.cluster.services.get(key)?, object))
     }
 
-    /// Whether the settings of kube-proxy matter.
-    fn is_concerned(&self) -> bool {
-        !self.services.is_empty() || self.standing().next().is_some()
+    /// Whether the settings of kube-proxy matter. They do not to the Services of mode Beside, which
+    /// it skips.
+    fn concerns_kube_proxy(&self) -> bool {
+        let mut modes = self.standing().map(|object| object.written.spec.mode).peekable();
+        match modes.peek() {
+            Some(_) => modes.any(|mode| mode == Mode::Filter),
+            None => !self.services.is_empty(),
+        }
     }
 }
 
 impl<'a> Object<'a> {
-    fn of(cluster: &'a Cluster, written: &'a IngressSourcePreserve, taken: &mut BTreeSet<&'a Key>) -> Self {
-        let going = written.metadata.deletion_timestamp.is_some();
-        let services = cluster.services.iter().filter(|(key, service)| {
-            written.spec.services.iter().any(|target| {
-                target.matches(&key.namespace, &key.name, &service.facts.labels).unwrap_or(false)
-            })
-        });
-        let services: BTreeSet<&Key> =
-            services.map(|(key, _)| key).filter(|key| taken.insert(*key)).collect();
-        let named = written.spec.services.iter().filter_map(|target| {
-            let key = Key::new(target.namespace.clone(), target.name.clone()?);
-            (!cluster.services.contains_key(&key)).then_some(key)
-        });
+    fn of(cluster: &'a Cluster, written: &'a IngressSourcePreserve, claimed: Claimed<'a>) -> Self {
+        let is_deleted = written.metadata.deletion_timestamp.is_some();
+        let keys: Vec<&Key> = cluster.services.keys().collect();
+        let services = claimed.services.into_iter().map(|index| keys[index]).collect();
+        let missing = claimed.missing.into_iter().map(|(namespace, name)| Key::new(namespace, name));
         let is_ingress = |node: &Node| written.spec.ingress_nodes.contains(&node.labels).unwrap_or(false);
         let ingress = cluster.nodes.iter().filter(|(_, node)| is_ingress(node));
         Self {
             written,
             name: written.name_any(),
-            going,
+            is_deleted,
             services,
-            missing: named.collect(),
+            missing: missing.collect(),
             ingress_nodes: ingress.map(|(name, _)| name.as_str()).collect(),
         }
     }
@@ -215,18 +231,18 @@ impl<'a> Object<'a> {
 }
 
 /// Kinds and objects that could not be examined.
-fn not_looked_at(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+fn not_looked_at(scope: &Scope<'_>, found: &mut Vec<Finding>) {
     const UNKNOWN: &str =
         "The checks that depend on them were skipped, so the absence of findings proves nothing there.";
     let graded =
         |finding: Finding, grave: bool| if grave { finding.graded(Severity::Warning) } else { finding };
-    for (kind, why) in &scene.cluster.not_looked_at {
+    for (kind, why) in &scope.cluster.not_looked_at {
         let line = format!("{} were not examined: {why}", kind.resource());
         let finding = Finding::new(Code::NotLookedAt, Subject::new("Kind", kind.as_str()), line);
         let grave = kind.is_essential() && *why != Missing::PerhapsNotInDump;
         found.push(graded(finding.because(UNKNOWN).do_this(look(*kind)), grave));
     }
-    for ((kind, key), why) in &scene.cluster.unreadable {
+    for ((kind, key), why) in &scope.cluster.unreadable {
         let subject = Subject::new(kind.as_str(), key);
         let finding = Finding::new(Code::NotLookedAt, subject, format!("it cannot be parsed: {why}"));
         let get = format!("kubectl get {} -n {} {} -o yaml", kind.resource(), key.namespace, key.name);

@@ -61,6 +61,7 @@ codes! {
     NoKubeProxy = "ISP501", Error;
     KubeProxyAmbiguous = "ISP502", Error;
     LocalRangeTooWide = "ISP503", Error;
+    IngressNodeWithoutAgent = "ISP411", Error;
     NodeWithoutPool = "ISP402", Error;
     AgentFailed = "ISP403", Error;
     AgentNotReady = "ISP404", Error;
@@ -70,6 +71,8 @@ codes! {
     NotRelisted = "ISP408", Error;
     NotProgrammed = "ISP409", Error;
     TwoProxies = "ISP410", Error;
+    NotServed = "ISP412", Error;
+    ServedByNobody = "ISP316", Error;
     NoIngressEndpoint = "ISP303", Error;
     NotLabelled = "ISP304", Error;
     PolicyNotLocal = "ISP305", Error;
@@ -81,6 +84,7 @@ codes! {
     PodWebhookMissing = "ISP106", Error;
     PodWebhookLate = "ISP107", Error;
     AnnotationLies = "ISP601", Error;
+    RulesDiffer = "ISP606", Error;
     TrustedProxies = "ISP703", Warning;
     ProxyProtocol = "ISP704", Note;
     IpModeProxy = "ISP310", Warning;

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use isp_api::IngressSourceNode;
-use isp_api::agent::runs_kube_proxy;
-use isp_api::names::{AGENT_NAME, FAILURE_ANNOTATION, NAME_LABEL};
+use isp_api::names::{AGENT_MODE_LABEL, AGENT_NAME, BESIDE_MODE, FAILURE_ANNOTATION, NAME_LABEL};
+use isp_api::node::AgentMode;
 use isp_api::sidecar::{Labels, Sidecar};
+use isp_plan::observe::runs_kube_proxy;
 use isp_plan::{Key, observe};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -243,7 +244,7 @@ fn pod(object: &PodObject) -> Option<Pod> {
     let istio = containers().find(|container| container.name == ISTIO_PROXY);
     let proxy = observe::pod(object).filter(|_| spec.containers.iter().any(runs_kube_proxy));
     let labels: Labels = metadata.labels.clone().unwrap_or_default();
-    let agent = labels.get(NAME_LABEL).is_some_and(|name| name == AGENT_NAME);
+    let agent = agent(&labels);
     let facts = observe::sidecar_pod(object);
     let gateway = istio.is_some_and(|proxy| proxy.args.iter().flatten().take(2).any(|word| word == "router"));
     let annotations = metadata.annotations.clone().unwrap_or_default();
@@ -257,7 +258,7 @@ fn pod(object: &PodObject) -> Option<Pod> {
         controller: Controller::of(object),
         host_network: spec.host_network.unwrap_or(false),
         owner: facts.map_or_else(|| ("Pod".to_owned(), object.name_any()), |facts| facts.owner),
-        proxy: observe::pod(object).filter(|_| proxy.is_some() || agent),
+        proxy: observe::pod(object).filter(|_| proxy.is_some() || agent.is_some()),
         agent,
         labels,
     };
@@ -266,6 +267,13 @@ fn pod(object: &PodObject) -> Option<Pod> {
         pod.annotations = Labels::new();
     }
     Some(pod)
+}
+
+/// The mode of the agent in a pod with these labels.
+fn agent(labels: &Labels) -> Option<AgentMode> {
+    labels.get(NAME_LABEL).filter(|name| *name == AGENT_NAME)?;
+    let is_beside = labels.get(AGENT_MODE_LABEL).is_some_and(|mode| mode == BESIDE_MODE);
+    Some(if is_beside { AgentMode::Beside } else { AgentMode::Filter })
 }
 
 fn addresses(object: &PodObject) -> Vec<IpAddr> {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use isp_api::agent::runs_kube_proxy;
 use isp_plan::Key;
+use isp_plan::observe::runs_kube_proxy;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 

@@ -2,21 +2,24 @@
 //! summary.
 
 use super::cluster::Cluster;
-use super::examine::{Examination, Passed};
+use super::examine::Examination;
 use super::finding::{Finding, Severity};
 use super::kinds::Kind;
-use crate::text::{Block, count, cut, printable};
+use crate::text::{Block, count, cut, printable, wrap_lines};
 
 /// So many findings of one code and severity are printed in full.
 const MAX_BLOCKS: usize = 10;
 /// So many of the others are named.
 const MAX_NAMES: usize = 5;
+/// Further lines of the lines after the findings begin in this column.
+const INDENT: usize = 4;
 /// Longer lines are cut.
 const MAX_LINE: usize = 2000;
 
 /// Findings of one severity and code must follow each other.
 pub(super) fn text(cluster: &Cluster, examination: &Examination, width: Option<usize>) -> String {
     let Examination { findings: found, passed } = examination;
+    let line = |line: String| wrap_lines(&line, width, INDENT);
     let mut text = String::new();
     for alike in found.chunk_by(|a, b| (a.severity, a.code) == (b.severity, b.code)) {
         let (whole, others) = alike.split_at(alike.len().min(MAX_BLOCKS));
@@ -30,14 +33,15 @@ pub(super) fn text(cluster: &Cluster, examination: &Examination, width: Option<u
             let names = cut(names, MAX_NAMES, " (-o json lists all)").join(", ");
             let (severity, code) = (first.severity.as_str(), first.code.as_str());
             let number = others.len();
-            text.extend([&format!("{severity} {code}  the same for {number} more: {names}"), "\n\n"]);
+            text.push_str(&line(format!("{severity} {code}  the same for {number} more: {names}")));
+            text.push('\n');
         }
     }
-    text.extend(passed.iter().map(|Passed { line, .. }| format!("ok  {line}\n")));
+    text.extend(passed.iter().map(|passed| line(format!("ok  {}", passed.line))));
     if !passed.is_empty() {
         text.push('\n');
     }
-    text.push_str(&summary(cluster, found));
+    text.push_str(&line(summary(cluster, found)));
     text
 }
 
@@ -84,5 +88,5 @@ fn summary(cluster: &Cluster, found: &[Finding]) -> String {
             .flatten()
             .collect();
     let counts = if counts.is_empty() { "no faults found".to_owned() } else { counts.join(", ") };
-    format!("{counts}; examined {examined}\n")
+    format!("{counts}; examined {examined}")
 }

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod asked;
+mod beside;
 mod faults;
 mod large;
 mod lists;

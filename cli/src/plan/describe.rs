@@ -3,7 +3,10 @@
 //! The machine name of an action (`Action::kind`) stays in the operator's log, its metrics and
 //! `plan -o json`. Pure; called by `forecast`.
 
-use isp_api::names::{AGENT_NAME, AGENT_POOL_LABEL, FINALIZER, IMAGES_NAME, SERVICE_LABEL};
+use isp_api::names::{
+    AGENT_NAME, AGENT_POOL_LABEL, BESIDE_NAME, FINALIZER, IMAGES_NAME, PROXY_NAME, SERVICE_LABEL,
+    SERVICE_PROXY_NAME_LABEL,
+};
 use isp_api::preserve::TrafficPolicy;
 use isp_plan::action::{NodeShape, NodeStep, Returned, ServiceStep, Shape};
 use isp_plan::{Action, Cluster, Key, observe};
@@ -60,6 +63,10 @@ pub(super) fn describe(cluster: &Cluster, action: &Action) -> Sentence {
                 Returned::Policy => "set externalTrafficPolicy=Cluster on".to_owned(),
                 Returned::Label(label) => format!("set label {}={} again on", label.key, label.value),
                 Returned::Everything { .. } => "undo the operator's changes to".to_owned(),
+                Returned::ToKubeProxy => {
+                    let change = format!("remove label {SERVICE_PROXY_NAME_LABEL} from");
+                    return Sentence::new(change, SERVICE, ": every kube-proxy serves it again");
+                }
             };
             Sentence::new(change, SERVICE, format!(" as field manager {owner}"))
         }
@@ -97,6 +104,11 @@ fn shape_service(cluster: &Cluster, service: &Key, shape: &Shape, step: ServiceS
             let label = shape.label.as_ref().map_or_else(|| SERVICE_LABEL.to_owned(), ToString::to_string);
             sentence(&format!("set label {label} on"), "")
         }
+        ServiceStep::TakeOver => sentence(
+            &format!("set label {SERVICE_PROXY_NAME_LABEL}={PROXY_NAME} on"),
+            ": every kube-proxy skips it, and the agents serve it",
+        ),
+        ServiceStep::GivenBack => sentence("record that every kube-proxy serves", " again"),
         ServiceStep::Localise => {
             let service = cluster.services.get(service);
             let before = service.and_then(|service| service.policy).unwrap_or(TrafficPolicy::Cluster);
@@ -152,9 +164,11 @@ fn shape_node(cluster: &Cluster, node: &str, shape: &NodeShape, step: NodeStep) 
 
 fn apply_pool(cluster: &Cluster, daemon_set: &DaemonSet) -> Sentence {
     let exists = cluster.daemon_sets.contains_key(&observe::key(&daemon_set.metadata));
+    let runs_everywhere = daemon_set.metadata.name.as_deref() == Some(BESIDE_NAME);
     let pulls = daemon_set.metadata.name.as_deref().is_some_and(|name| name.starts_with(IMAGES_NAME));
     let after = match (image(daemon_set), pulls) {
         (Some(image), true) => format!(" (pulls image {image})"),
+        (Some(image), false) if runs_everywhere => format!(" (image {image}), which runs on every node"),
         (Some(image), false) => format!(" (image {image})"),
         (None, _) => String::new(),
     };

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use super::describe::{Sentence, describe};
 use super::merge::Change;
+use super::redirects::{self, Existing, RedirectForecast};
 use crate::status::is_ready;
 
 #[cfg(test)]
@@ -52,6 +53,11 @@ pub(super) struct ObjectForecast {
     pub(super) message: String,
     /// Nodes whose view of the object's Services changes.
     pub(super) views: Vec<ViewChange>,
+    /// What new pods get by entries with `redirect`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) redirects: Vec<RedirectForecast>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) recreate: Option<Existing>,
 }
 
 #[derive(Debug, Serialize)]
@@ -112,6 +118,7 @@ pub(super) fn forecast(
     changes: &[(String, Change)],
 ) -> Forecast {
     let pending = pending_actions(Cluster { objects: before.clone(), ..cluster.clone() }, &settings, now);
+    let own_namespace = settings.namespace.clone();
     let mut simulation = Simulation::new(cluster, settings, now);
     let failing_agents = simulation.keep_trouble();
     let mut steps: Vec<Step> = Vec::new();
@@ -126,7 +133,8 @@ pub(super) fn forecast(
         let (ready, reason, message) = verdict(end, name);
         let views = if ready { view_changes(end, before, name) } else { Vec::new() };
         let (name, change) = (name.clone(), *change);
-        ObjectForecast { name, change, ready, stays_ready, reason, message, views }
+        let (redirects, recreate) = redirects::of(end, &own_namespace, &name);
+        ObjectForecast { name, change, ready, stays_ready, reason, message, views, redirects, recreate }
     });
     Forecast {
         objects: objects.collect(),

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use super::describe::Sentence;
 use super::forecast::{Forecast, ObjectForecast, Step};
 use super::merge::Change;
-use crate::text::few;
+use super::redirects::RedirectForecast;
+use crate::text::{few, printable};
 
 /// The steps of a wave: pull the images, move the nodes, wait until they have moved.
 const WAVE: usize = 3;
@@ -13,6 +14,8 @@ const WAVE: usize = 3;
 const MAX_WAVES: usize = 3;
 /// A wait that is worth a line, in seconds.
 const LONG_WAIT: i64 = 20;
+/// Further lines of a wrapped line begin in this column, after the number of the step.
+pub(super) const INDENT: usize = 7;
 const LEGEND: &str = "Actions with the same step number run in any order.\n";
 
 pub(super) fn render(forecast: &Forecast) -> String {
@@ -55,6 +58,15 @@ fn verdict(object: &ObjectForecast) -> String {
         let plural = if change.nodes.len() == 1 { "" } else { "s" };
         let (from, to) = (change.from, change.to);
         let _ = writeln!(text, "     view of its Services on node{plural} {nodes}: {from:?} -> {to:?}");
+    }
+    for RedirectForecast { entry, description } in &object.redirects {
+        for (place, line) in description.iter().enumerate() {
+            let head = if place == 0 { format!("{entry}: ") } else { "  ".to_owned() };
+            let _ = writeln!(text, "     {head}{}", printable(line));
+        }
+    }
+    if let Some(recreate) = &object.recreate {
+        let _ = writeln!(text, "     {}", printable(&recreate.sentence()));
     }
     text
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use isp_api::names::{AGENT_NAME, IMAGES_NAME, NAME_LABEL, OBJECT_WEBHOOK_CONFIGURATION};
-use isp_api::sidecar::policy::API_VERSION;
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_plan::build::pod_policy::API_VERSION;
 use isp_plan::cluster::Admission;
 use isp_plan::own::{Found, OwnKind};
 use isp_plan::{Cluster, Key, observe};
@@ -65,6 +65,10 @@ pub(super) async fn read(
     own(connection, &mut cluster).await?;
     if cluster.objects.values().any(|object| !object.spec.sidecars.is_empty()) {
         sidecars(connection, &mut cluster).await?;
+    }
+    if cluster.objects.values().flat_map(|object| &object.spec.sidecars).any(|entry| entry.redirect.is_some())
+    {
+        redirects(connection, &mut cluster).await?;
     }
     Ok(cluster)
 }
@@ -174,6 +178,16 @@ async fn sidecars(connection: &Connection, cluster: &mut Cluster) -> Result<(), 
     read::each(connection, api(connection), injected, |pod: Pod| {
         if let Some(facts) = observe::sidecar_pod(&pod) {
             cluster.sidecars.insert(observe::key(&pod.metadata), facts);
+        }
+    })
+    .await
+}
+
+/// All pods, of which entries with `redirect` may select any.
+async fn redirects(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
+    read::each(connection, api(connection), ListParams::default(), |pod: Pod| {
+        if let Some(facts) = observe::redirect_pod(&pod) {
+            cluster.redirects.insert(observe::key(&pod.metadata), facts);
         }
     })
     .await

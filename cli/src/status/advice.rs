@@ -1,11 +1,15 @@
 //! Commands for the reason of a condition, where its message does not give them already.
 
-use isp_api::names::{AGENT_NAME, FAILURE_ANNOTATION, NAME_LABEL, OPERATOR_FIELD_MANAGER, WEBHOOK_SERVICE};
+use isp_api::names::{
+    AGENT_MODE_LABEL, AGENT_NAME, BESIDE_MODE, FAILURE_ANNOTATION, NAME_LABEL, OPERATOR_FIELD_MANAGER,
+    WEBHOOK_SERVICE,
+};
+use isp_api::preserve::Mode;
 use isp_api::{IngressSourcePreserve, Reason};
 use kube::ResourceExt;
 
 use super::nodes::{Nodes, failed, without_pool};
-use crate::text::few;
+use crate::text::{few, use_beside};
 
 /// So many nodes or namespaces are named in a command.
 const MAX_NAMES: usize = 5;
@@ -23,6 +27,10 @@ pub(super) fn advice(object: &IngressSourcePreserve, nodes: &Nodes, reason: &str
     let Some(reason) = Reason::parse(reason) else { return Vec::new() };
     match reason {
         Reason::WebhookUnavailable => vec![pods_of(WEBHOOK_SERVICE, "whether the webhook runs")],
+        // Nothing is recorded on the node: the DaemonSet goes on trying.
+        Reason::WaveFailed if object.spec.mode == Mode::Beside => vec![format!(
+            "kubectl get pods -A -o wide -l {NAME_LABEL}={AGENT_NAME},{AGENT_MODE_LABEL}={BESIDE_MODE}   # describe the agents that are not ready"
+        )],
         Reason::WaveFailed => vec![
             format!(
                 "kubectl get pods -A -o wide -l {NAME_LABEL}={AGENT_NAME}   # describe the agents that are not ready"
@@ -40,6 +48,7 @@ pub(super) fn advice(object: &IngressSourcePreserve, nodes: &Nodes, reason: &str
         Reason::Paused => vec![format!(
             r#"kubectl patch isp {name} --type=merge -p '{{"spec":{{"rollout":{{"paused":false}}}}}}'   # resumes"#
         )],
+        Reason::KubeProxyNotFound | Reason::KubeProxyUnusable => vec![use_beside(&name)],
         Reason::NoIngressNodes => label(object, nodes),
         Reason::NoIngressEndpoint | Reason::Degraded => endpoints(object),
         _ => Vec::new(),

@@ -50,7 +50,8 @@ impl Operator {
         let api: Api<Lease> = Api::namespaced(connection.client.clone(), namespace);
         let state = Self::read_once(connection, &api, namespace, now).await;
         let Self::Silent { since, .. } = &state else { return state };
-        // The clocks may differ by more than expected. A Lease that changes is proof without clocks.
+        // The clocks may differ by more than expected. A Lease that changes is proof without
+        // clocks.
         sleep(RENEWAL).await;
         match Self::read_once(connection, &api, namespace, now).await {
             Self::Silent { since: later, .. } if later != *since => Self::Running,

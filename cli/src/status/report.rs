@@ -155,7 +155,7 @@ impl ObjectReport<'_> {
     fn body(&self, status: &IngressSourcePreserveStatus, block: &mut Block) {
         block.field("services", self.services(status));
         block.field("nodes", self.pools(status));
-        block.field("sidecars", status.sidecars.iter().flat_map(|sidecars| self.sidecars(sidecars)));
+        block.commands("sidecars", status.sidecars.iter().flat_map(|sidecars| self.sidecars(sidecars)));
     }
 
     /// Commands for these reasons, each command once.
@@ -174,7 +174,7 @@ impl ObjectReport<'_> {
         let line = format!("{}, {consistent} consistent, {stale} stale", count(*matching, "pod"));
         let max = self.max(MAX_RESTARTS);
         let commands =
-            restart.iter().map(|owner| format!("{} ({})", remedy(owner), count(owner.pods, "pod")));
+            restart.iter().map(|owner| format!("{}   # {}", remedy(owner), count(owner.pods, "pod")));
         std::iter::once(line).chain(cut(commands.collect(), max, HINT)).collect()
     }
 

@@ -1,5 +1,6 @@
 //! All objects in a table, one row each and one column per condition, as `kubectl get` prints
-//! tables. With names of up to 16 characters it fits into 80 columns. Pure.
+//! tables. Names are shortened if it does not fit into the terminal; the blocks below the table
+//! have them in full. Pure.
 
 use isp_api::IngressSourcePreserve;
 use isp_api::conditions::find;
@@ -22,13 +23,17 @@ const STEPS: [(&str, &str); 5] = [
 const SIDECARS: (&str, &str) = ("SIDECARS", condition::SIDECARS_CONSISTENT);
 /// A condition that is not reported, or whose value is outdated.
 const NONE: &str = "-";
+/// The end of a shortened name.
+const CUT: &str = "..";
+/// Names are not shortened below this width.
+const MIN_NAME: usize = 8;
 
 pub(super) fn table(objects: &[IngressSourcePreserve], context: &Context<'_>) -> String {
     let with_sidecars = objects.iter().any(|object| status_of(object, SIDECARS.1).is_some());
     let steps: Vec<(&str, &str)> = STEPS.into_iter().chain(with_sidecars.then_some(SIDECARS)).collect();
     let mut rows = vec![header(&steps)];
     rows.extend(objects.iter().map(|object| row(object, &steps, context)));
-    layout(&rows)
+    layout(rows, context.width)
 }
 
 fn header(steps: &[(&str, &str)]) -> Vec<String> {
@@ -60,14 +65,27 @@ fn symbol(object: &IngressSourcePreserve, type_: &str, symbols: Symbols) -> &'st
 }
 
 /// Columns as wide as their widest cell, two blanks apart.
-fn layout(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+fn layout(mut rows: Vec<Vec<String>>, width: Option<usize>) -> String {
+    let natural = widths(&rows);
+    let total = natural.iter().map(|width| width + 2).sum::<usize>() - 2;
+    let excess = width.map_or(0, |width| total.saturating_sub(width));
+    // Names are ASCII.
+    for name in rows.iter_mut().map(|row| &mut row[0]).filter(|_| excess > 0) {
+        let max = natural[0].saturating_sub(excess).max(MIN_NAME);
+        if name.len() > max {
+            name.replace_range(max - CUT.len().., CUT);
+        }
+    }
+    let widths = widths(&rows);
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         let line = cells.collect::<Vec<_>>().join("  ");
         format!("{}\n", line.trim_end())
     };
     rows.iter().map(line).collect()
+}
+
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    (0..rows[0].len()).map(width).collect()
 }

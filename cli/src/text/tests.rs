@@ -66,3 +66,27 @@ fn long_lists_of_names_are_shortened() {
     assert_eq!(few(&names[..4]), "work-1, work-2, work-3, work-4");
     assert_eq!(few(&names), "work-1, work-2 and 4 more");
 }
+
+#[test]
+fn a_comment_that_does_not_fit_precedes_its_command() {
+    let lines = || ["kubectl get pods -A -o wide   # where the agents run".to_owned()];
+    for (width, expected) in [
+        (Some(60), "web\n  to do      # where the agents run\n             kubectl get pods -A -o wide\n"),
+        (Some(80), "web\n  to do      kubectl get pods -A -o wide   # where the agents run\n"),
+        (None, "web\n  to do      kubectl get pods -A -o wide   # where the agents run\n"),
+    ] {
+        let mut block = Block::new("web", width);
+        block.commands("to do", lines());
+        assert_eq!(block.into_text(), expected);
+    }
+}
+
+#[test]
+fn further_lines_of_each_line_begin_in_one_column() {
+    let text = "  5  one two three four five six seven eight nine ten eleven twelve\nweb becomes Ready\n";
+    assert_eq!(
+        wrap_lines(text, Some(60), 7),
+        "  5  one two three four five six seven eight nine ten eleven\n       twelve\nweb becomes Ready\n"
+    );
+    assert_eq!(wrap_lines(text, None, 7), text);
+}

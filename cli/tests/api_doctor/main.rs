@@ -1,18 +1,20 @@
-//! `doctor` against a real API server: the same from the cluster as from a dump of it, and what it does without a right.
+//! `doctor` against a real API server: the same from the cluster as from a dump of it, and what it
+//! does without a right.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-#[path = "../api_commands/cluster.rs"]
-#[allow(dead_code, reason = "other tests use the rest of it")]
-mod cluster;
 mod mesh;
 
 use std::path::{Path, PathBuf};
 
 use isp_lab::ControlPlane;
+use isp_testkit::accounts;
+use isp_testkit::control_plane::{apply, kubectl};
+use isp_testkit::plugin::{cluster, command, end, set_status};
 use serde_json::{Value, json};
 
-use self::cluster::{apply, cluster, command, end, kubectl, set_status};
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-isp");
 
 /// The codes and subjects, in their order.
 fn told(found: &Value) -> Vec<(String, String)> {
@@ -27,7 +29,7 @@ fn told(found: &Value) -> Vec<(String, String)> {
 
 async fn doctor(config: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
     let arguments = [&["doctor", "-o", "json"], arguments].concat();
-    let ended = end(command(config, &arguments)).await;
+    let ended = end(command(PROGRAM, config, &arguments)).await;
     assert_eq!(ended.stderr, "", "{arguments:?}");
     let mut examination: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert!(examination["passed"].is_array(), "{examination:#}");
@@ -63,28 +65,14 @@ fn object() -> Value {
 
 /// A kubeconfig of an account of namespace web.
 async fn account(control_plane: &ControlPlane, name: &str, directory: &Path) -> PathBuf {
-    let admin = std::fs::read_to_string(control_plane.kubeconfig()).unwrap();
-    let mut config: Value = serde_yaml::from_str(&admin).unwrap();
-    let token = kubectl(control_plane, &["create", "token", name, "-n", "web"]).await;
-    config["users"][0]["user"] = json!({"token": token.trim()});
     let path = directory.join(name);
-    std::fs::write(&path, config.to_string()).unwrap();
+    control_plane.write_kubeconfig_of("web", name, &path).await.unwrap();
     path
 }
 
-/// One that may list these in the whole cluster.
+/// Allows an account of namespace web to list these in the whole cluster.
 async fn grant(control_plane: &ControlPlane, account: &str, rules: Value) {
-    let rbac = "rbac.authorization.k8s.io";
-    for object in [
-        json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": account}, "rules": rules}),
-        json!({
-            "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": account},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": account},
-            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "web"}],
-        }),
-    ] {
-        apply(control_plane, &object).await;
-    }
+    accounts::grant(control_plane, ("web", account), &rules).await;
 }
 
 /// Services lose the address by default; while nothing decides by it, that is worth a note.
@@ -168,7 +156,7 @@ async fn the_rights_of_the_manual_suffice(control_plane: &ControlPlane) {
 async fn says_what_it_may_not_look_at(control_plane: &ControlPlane) {
     let directory = tempfile::tempdir().unwrap();
     let nobody = account(control_plane, "nobody", directory.path()).await;
-    let ended = end(command(&nobody, &["doctor"])).await;
+    let ended = end(command(PROGRAM, &nobody, &["doctor"])).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
     assert!(
         ended.stderr.contains("the right to list ingresssourcepreserves.sourcepreserve.io"),
@@ -201,7 +189,7 @@ async fn says_what_it_may_not_look_at(control_plane: &ControlPlane) {
 
 #[tokio::test]
 async fn live_and_from_a_dump_it_says_the_same() {
-    let (control_plane, _) = cluster().await;
+    let (control_plane, _) = cluster(PROGRAM).await;
     counts_services_before_anything_is_preserved(control_plane).await;
     // What every cluster has some of, so that a dump without it is one that was taken without it.
     let filler = json!({

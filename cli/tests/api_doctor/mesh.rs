@@ -2,9 +2,10 @@
 //! anything, and the bypass is found.
 
 use isp_lab::ControlPlane;
+use isp_testkit::control_plane::{apply, kubectl, kubectl_with_input};
+use isp_testkit::until;
 use serde_json::{Value, json};
 
-use super::cluster::{apply, kubectl};
 use super::{account, doctor, grant, list, told};
 
 /// As Istio's own, without the schema of its fields.
@@ -53,6 +54,13 @@ pub(super) async fn a_bypass_is_found_without_being_asked_about(control_plane: &
             "crd/authorizationpolicies.security.istio.io",
         ],
     )
+    .await;
+    // Established comes a moment before the API server serves the kind.
+    until("the kind is served", async || {
+        let output =
+            control_plane.kubectl(&["get", "authorizationpolicies.security.istio.io"]).await.unwrap();
+        if output.success { Ok(()) } else { Err(output.stderr) }
+    })
     .await;
     for object in objects() {
         apply(control_plane, &object).await;
@@ -106,9 +114,7 @@ pub(super) async fn lists_are_read_to_their_end(control_plane: &ControlPlane) {
     };
     let services: Vec<Value> = (0..300).map(service).collect();
     let services = json!({"apiVersion": "v1", "kind": "List", "items": services});
-    let output =
-        control_plane.kubectl_with_input(&["create", "-f", "-"], &services.to_string()).await.unwrap();
-    assert!(output.success, "{output:?}");
+    kubectl_with_input(control_plane, &["create", "-f", "-"], &services).await;
     let (_, found) = doctor(&control_plane.kubeconfig(), &[]).await;
     let counted = found.as_array().unwrap().iter().find(|finding| finding["code"] == "ISP315").unwrap();
     let line = counted["line"].as_str().unwrap();

@@ -9,7 +9,7 @@ pub(crate) async fn check(world: &World, plan: &PlanOutput) {
     for (Step { action, object }, description) in plan.steps() {
         let wrong = |found: &Value| format!("{action}: {description}, but it is {found}");
         match action.as_str() {
-            "label-service" => {
+            "label-service" | "take-over-service" => {
                 let label = description.strip_prefix("set label ").unwrap();
                 let (label, _) = label.split_once(&format!(" on Service {object}")).unwrap();
                 let (key, value) = label.split_once('=').unwrap();
@@ -35,6 +35,13 @@ pub(crate) async fn check(world: &World, plan: &PlanOutput) {
                     containers.into_iter().flatten().flatten().map(|container| &container["image"]);
                 let image = image(description, &format!("create DaemonSet {object} (image "));
                 assert!(images.any(|each| each == image), "{}", wrong(pod));
+            }
+            "apply-beside" => {
+                let pod = &world.get("daemonset", object).await["spec"]["template"]["spec"];
+                let description = description.strip_suffix(", which runs on every node").unwrap();
+                let image = image(description, &format!("create DaemonSet {object} (image "));
+                assert_eq!(pod["containers"][0]["image"], image, "{}", wrong(pod));
+                assert_eq!(pod["tolerations"], json!([{"operator": "Exists"}]), "{}", wrong(pod));
             }
             // The DaemonSet is gone when its images are pulled.
             "apply-images" => {

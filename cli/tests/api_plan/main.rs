@@ -1,14 +1,11 @@
-//! `kubectl isp plan` against what the operator then does: for each sample the plan is read from its JSON output, the operator is
-//! run, and the API server's audit log has to show the same writes, in the same order.
+//! `kubectl isp plan` against what the operator then does: for each sample the plan is read from
+//! its JSON output, the operator is run, and the API server's audit log has to show the same
+//! writes, in the same order.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod done;
 mod effects;
-#[path = "../../../operator/tests/common/fleet.rs"]
-mod fleet;
-#[path = "../../../operator/tests/common/kube_proxy.rs"]
-mod kube_proxy;
 mod order;
 mod planned;
 mod sample;
@@ -64,7 +61,7 @@ async fn what_is_planned_for_a_sample_is_what_the_operator_does() {
 }
 
 /// What is taken away from the cluster that a sample needs, and what both have to say about it.
-const FAULTS: [(&str, &[&str], &str); 4] = [
+const FAULTS: [(&str, &[&str], &str); 5] = [
     ("minimal.yaml", &["delete", "endpointslice", "-n", "web", "frontend"], "NoIngressEndpoint"),
     (
         "ingress-nginx.yaml",
@@ -81,7 +78,31 @@ const FAULTS: [(&str, &[&str], &str); 4] = [
         &["delete", "daemonset", "-n", "kube-system", "kube-proxy"],
         "KubeProxyNotFound",
     ),
+    // The last one: nothing takes the label away.
+    (
+        "beside.yaml",
+        &[
+            "label",
+            "service",
+            "-n",
+            "ingress-nginx",
+            "ingress-nginx-controller",
+            "service.kubernetes.io/service-proxy-name=other",
+        ],
+        "Conflict",
+    ),
 ];
+
+#[tokio::test]
+async fn without_kube_proxy_mode_beside_is_planned_and_done_as_with_it() {
+    let world = World::start().await;
+    let samples = sample::all();
+    let sample = samples.iter().find(|sample| sample.name() == "beside.yaml").unwrap();
+    world.prepare(sample).await;
+    world.kubectl(&["delete", "daemonset", "-n", "kube-system", "kube-proxy"]).await;
+    let plan = compare(&world, sample).await;
+    assert_eq!(plan.code, Some(0), "{}", plan.text);
+}
 
 #[tokio::test]
 async fn a_sample_that_would_not_become_ready_does_not_and_for_the_same_reason() {

@@ -4,7 +4,8 @@
 //! With one object and one pool this holds without exception. Several go on by themselves, each as
 //! fast as the cluster lets it. Then there is an order still
 //! - of all that is done for one object alone, from its finalizer to its Services;
-//! - between what prepares a pool, the nodes of that pool, and the Services of the objects that need those nodes.
+//! - between what prepares a pool, the nodes of that pool, and the Services of the objects that
+//!   need those nodes.
 //!
 //! There is none between two pools, between the Services of two objects, between nodes that not the
 //! same objects need, and between the finalizer of one object and what another one needs as well.
@@ -65,7 +66,9 @@ impl<'a> Strand<'a> {
         let name = step.object.as_str();
         let (kind, objects, pool) = match step.action.as_str() {
             "hold-object" => (Kind::Hold, BTreeSet::from([name]), None),
-            "label-service" | "localise-service" => (Kind::Service, sample.asking_for(name), None),
+            "label-service" | "take-over-service" | "localise-service" => {
+                (Kind::Service, sample.asking_for(name), None)
+            }
             "pull-images" | "hand-over-node" | "handed-over-node" => {
                 (Kind::Node, sample.elsewhere_for(name), Some(pool_of(name, plan)))
             }

@@ -2,10 +2,11 @@
 //! and names ask for, and others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use isp_api::IngressSourcePreserve;
 use isp_api::preserve::ServiceTarget;
+use isp_testkit::repository;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ pub(crate) struct Sample {
 
 /// All there are, by name.
 pub(crate) fn all() -> Vec<Sample> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/samples");
+    let directory = repository::file("manifests/samples");
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|end| end == "yaml")).collect();

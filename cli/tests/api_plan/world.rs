@@ -8,19 +8,20 @@ use std::time::Duration;
 use isp_api::IngressSourcePreserve;
 use isp_api::conditions::find;
 use isp_api::names::condition;
-use isp_lab::{ControlPlane, Program, free_address, until};
+use isp_lab::{ControlPlane, free_address};
+use isp_testkit::control_plane::{self, SYSTEM};
+use isp_testkit::simulated::agents::stand_in;
+use isp_testkit::snapshot::{Depth, Part, Snapshot};
+use isp_testkit::{Patience, Program, kube_proxy};
 use kube::Api;
 use serde_json::{Value, json};
 
 use crate::done::{steps, writes};
-use crate::fleet::stand_in;
-use crate::kube_proxy;
 use crate::planned::{PlanOutput, Step};
 use crate::sample::Sample;
 
-const SYSTEM: &str = "sourcepreserve-system";
 /// Everything may take this long on a busy machine.
-const DEADLINE: Duration = Duration::from_mins(3);
+const PATIENCE: Patience = Patience::of(Duration::from_mins(3));
 /// Who has written nothing for this time is at rest.
 const REST: Duration = Duration::from_secs(3);
 
@@ -46,12 +47,7 @@ impl World {
         let (control_plane, directory) = (ControlPlane::start().await.unwrap(), tempfile::tempdir().unwrap());
         let kubeconfig = directory.path().join("kubeconfig");
         let mut this = Self { control_plane, kubeconfig, agent_image: String::new(), _directory: directory };
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let (overlay, crds) = (root.join("manifests/overlays/default"), root.join("crds"));
-        let (overlay, crds) = (overlay.display().to_string(), crds.display().to_string());
-        this.kubectl(&["apply", "--server-side", "-k", &overlay]).await;
-        this.kubectl(&["apply", "--server-side", "-f", &crds]).await;
-        this.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", &crds]).await;
+        control_plane::install(&this.control_plane).await;
         this.publish_authority().await;
         let account = "sourcepreserve-operator";
         this.control_plane.write_kubeconfig_of(SYSTEM, account, &this.kubeconfig).await.unwrap();
@@ -78,9 +74,7 @@ impl World {
     /// The cluster that the sample needs, at rest.
     pub(crate) async fn prepare(&self, sample: &Sample) {
         for objects in [kube_proxy::configuration(), kube_proxy::daemon_set(None), sample.cluster()] {
-            let text = objects.to_string();
-            let output = self.control_plane.kubectl_with_input(&["apply", "-f", "-"], &text).await.unwrap();
-            assert!(output.success, "{output:?}");
+            control_plane::apply(&self.control_plane, &objects).await;
         }
         self.kubectl(&["wait", "node", "--all", "--for=condition=Ready", "--timeout=60s"]).await;
         self.kubectl(&["rollout", "status", "-n", "kube-system", "daemonset/kube-proxy", "--timeout=60s"])
@@ -111,24 +105,27 @@ impl World {
         for verdict in &plan.verdicts {
             let what =
                 format!("{} of {} says, as planned: {}", verdict.object, sample.name(), verdict.message);
-            until(DEADLINE, &what, async || {
-                let Ok(object) = objects.get(&verdict.object).await else { return false };
-                let status = object.status.unwrap_or_default();
-                let said = find(&status.conditions, condition::READY);
-                status.observed_generation == object.metadata.generation
-                    && said.is_some_and(|said| {
-                        let reason = (said.status != "True").then(|| said.reason.clone());
-                        (&reason, &said.message) == (&verdict.reason, &verdict.message)
-                    })
-            })
-            .await;
+            PATIENCE
+                .until(&what, async || {
+                    let object = objects.get(&verdict.object).await.map_err(|error| error.to_string())?;
+                    let status = object.status.unwrap_or_default();
+                    let said = find(&status.conditions, condition::READY);
+                    let as_planned = status.observed_generation == object.metadata.generation
+                        && said.is_some_and(|said| {
+                            let reason = (said.status != "True").then(|| said.reason.clone());
+                            (&reason, &said.message) == (&verdict.reason, &verdict.message)
+                        });
+                    if as_planned { Ok(()) } else { Err(format!("{said:?}")) }
+                })
+                .await;
         }
         let mut before = self.written(since);
-        until(DEADLINE, "the operator comes to rest", async || {
-            tokio::time::sleep(REST).await;
-            std::mem::replace(&mut before, self.written(since)) == before
-        })
-        .await;
+        PATIENCE
+            .until("the operator comes to rest", async || {
+                tokio::time::sleep(REST).await;
+                std::mem::replace(&mut before, self.written(since)) == before
+            })
+            .await;
         operator
     }
 
@@ -160,14 +157,17 @@ impl World {
         assert!(operator.program.end().unwrap(), "{}", operator.program.log());
     }
 
-    /// Everything that the operator might change, as far as it is not the cluster's own doing.
-    pub(crate) async fn state(&self) -> String {
-        let columns =
-            "custom-columns=KIND:.kind,IN:.metadata.namespace,NAME:.metadata.name,LABELS:.metadata.labels";
-        let nodes = self.kubectl(&["get", "nodes", "-o", columns]).await;
-        let with_spec = format!("{columns},SPEC:.spec");
-        let others = "services,daemonsets,ingresssourcenodes,mutatingwebhookconfigurations";
-        nodes + &self.kubectl(&["get", others, "-A", "-o", &with_spec]).await
+    /// Everything that the operator might change.
+    pub(crate) async fn state(&self) -> Snapshot {
+        let lists = [
+            "/api/v1/nodes",
+            "/api/v1/services",
+            "/apis/apps/v1/daemonsets",
+            "/apis/sourcepreserve.io/v1alpha1/ingresssourcenodes",
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+        ];
+        let parts = lists.map(|list| Part::Each(list.to_owned()));
+        Snapshot::take(&self.control_plane.client().unwrap(), Depth::Declared, &parts).await
     }
 
     /// An object, by its name after its namespace if it has one.
@@ -191,8 +191,6 @@ impl World {
 
     /// Runs kubectl, which must succeed, and gives what it printed.
     pub(crate) async fn kubectl(&self, arguments: &[&str]) -> String {
-        let output = self.control_plane.kubectl(arguments).await.unwrap();
-        assert!(output.success, "{arguments:?}: {output:?}");
-        output.stdout
+        control_plane::kubectl(&self.control_plane, arguments).await
     }
 }

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use isp_lab::provision;
+use isp_testkit::repository;
 use serde_json::{Value, json};
 
 use super::world::say;
 
 /// The rules as a server without Prometheus' operator reads them.
 pub(crate) fn rules() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/monitoring/alerts.yaml");
+    let path = repository::file("docs/monitoring/alerts.yaml");
     let rule: Value = serde_yaml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     json!({"groups": rule["spec"]["groups"]})
 }
@@ -27,7 +27,7 @@ struct Case {
     raised: Option<u32>,
 }
 
-const HEALTHY: [(&str, &str); 8] = [
+const HEALTHY: [(&str, &str); 10] = [
     (r#"isp_operator_leader{pod="a"}"#, "1x200"),
     (r#"isp_operator_leader{pod="b"}"#, "0x200"),
     (r#"isp_operator_objects{phase="Ready",pod="a"}"#, "1x200"),
@@ -36,9 +36,11 @@ const HEALTHY: [(&str, &str); 8] = [
     (r#"isp_webhook_ca_bundle_writes_total{outcome="Done",pod="a"}"#, "1x200"),
     (r#"isp_webhook_certificate_expiry_seconds{certificate="Authority",pod="a"}"#, "864000x200"),
     (r#"isp_agent_requests_total{outcome="Forwarded",instance="one"}"#, "0+60x200"),
+    (r#"isp_beside_failures_total{instance="one"}"#, "0x200"),
+    (r#"isp_beside_repairs_total{instance="one"}"#, "0x200"),
 ];
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 17] = [
     Case {
         alert: "SourcePreserveServiceUnreachable",
         series: &[
@@ -146,6 +148,25 @@ const CASES: [Case; 14] = [
         series: &[(r#"isp_agent_requests_total{outcome="Failed",instance="one"}"#, "0+12x40")],
         quiet: 9,
         raised: Some(20),
+    },
+    Case {
+        alert: "SourcePreserveRulesNotWritten",
+        series: &[(r#"isp_beside_failures_total{instance="one"}"#, "0+1x40")],
+        quiet: 4,
+        raised: Some(8),
+    },
+    Case {
+        alert: "SourcePreserveTablesChanged",
+        series: &[(r#"isp_beside_repairs_total{instance="one"}"#, "0+1x90")],
+        quiet: 4,
+        raised: Some(30),
+    },
+    // A firewall that is reloaded once.
+    Case {
+        alert: "SourcePreserveTablesChanged",
+        series: &[(r#"isp_beside_repairs_total{instance="one"}"#, "0 0 1x90")],
+        quiet: 60,
+        raised: None,
     },
 ];
 

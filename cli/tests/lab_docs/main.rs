@@ -31,7 +31,6 @@ async fn the_pages_hold_on_a_real_cluster() {
     let tutorial = docs::commands("docs/tutorial.md", TEST).unwrap();
     let examples = docs::examples("docs/tutorial.md", "yaml").unwrap();
     let operations = docs::commands("docs/operations.md", TEST).unwrap();
-    let monitors = docs::examples("docs/operations.md", "yaml").unwrap();
 
     let world = World::up(&look_around).await;
     tutorial::holds(&world, tutorial, &examples, [dump, counted]).await;
@@ -40,7 +39,7 @@ async fn the_pages_hold_on_a_real_cluster() {
     world.run(&install).await;
     let told = world.run(&use_it).await;
     assert!(told.contains("istio becomes Ready") && told.contains("istio: Ready"), "{told}");
-    let prometheus = Prometheus::start(&world, &monitors).await;
+    let prometheus = Prometheus::start(&world).await;
     prometheus.sees_a_healthy_cluster(&world).await;
     prometheus.tells_of_trouble(&world).await;
     runbook::holds(&world, operations, &before).await;

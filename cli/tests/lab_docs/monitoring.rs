@@ -1,14 +1,13 @@
 //! docs/operations.md on monitoring: a real Prometheus on a node, which finds the programs as the
-//! page says, with the alerts and the questions of the dashboard.
+//! `PodMonitor` says, with the alerts and the questions of the dashboard.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use isp_lab::istio::{GATEWAY, NAMESPACE};
 use isp_lab::{Lab, Place, provision};
+use isp_testkit::{Look, Process, repository};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -18,52 +17,38 @@ use super::world::{World, say};
 /// Where it runs. It reaches everything over the network.
 const NODE: &str = "work-1";
 const ADDRESS: &str = "127.0.0.1:9090";
-/// What is meant to take seconds may take this long on a busy machine.
-const DEADLINE: Duration = Duration::from_mins(1);
 /// Two replicas each of operator and webhook, and the agents of two nodes.
-const PROGRAMS: [usize; 2] = [4, 2];
+const PROGRAMS: usize = 6;
 
 /// What the dashboard asks, for which a cluster without trouble has no answer.
 const ONLY_IN_TROUBLE: [&str; 1] = ["isp_webhook_handshake_failures_total"];
 
 /// A server that runs. It ends with its handle, and with the lab.
 pub(crate) struct Prometheus {
-    process: Child,
-    directory: TempDir,
+    process: Process,
+    _directory: TempDir,
 }
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
         if std::thread::panicking() {
-            let log = fs::read_to_string(self.directory.path().join("log"));
-            eprintln!("Prometheus' log:\n{}", log.unwrap_or_default());
+            eprintln!("Prometheus' log:\n{}", self.process.complained());
         }
     }
 }
 
 impl Prometheus {
-    /// Scrapes what each `PodMonitor` of the page selects.
-    pub(crate) async fn start(world: &World, monitors: &[String]) -> Self {
-        assert_eq!(
-            monitors.len(),
-            PROGRAMS.len(),
-            "one for the operator and the webhook, one for the agents"
-        );
-        let mut jobs = Vec::new();
-        for (monitor, count) in monitors.iter().zip(PROGRAMS) {
-            let monitor: Value = serde_yaml::from_str(monitor).unwrap();
-            let pods = selected(&world.lab, &monitor).await;
-            assert_eq!(pods.len(), count, "{pods:?}");
-            jobs.push(
-                json!({"job_name": monitor["metadata"]["name"], "static_configs": [{"targets": pods}]}),
-            );
-        }
+    /// Scrapes what the `PodMonitor` of the manifests selects.
+    pub(crate) async fn start(world: &World) -> Self {
+        let monitor = fs::read_to_string(repository::file("manifests/monitoring/pod-monitor.yaml")).unwrap();
+        let monitor: Value = serde_yaml::from_str(&monitor).unwrap();
+        let pods = selected(&world.lab, &monitor).await;
+        assert_eq!(pods.len(), PROGRAMS, "{pods:?}");
+        let job = json!({"job_name": monitor["metadata"]["name"], "static_configs": [{"targets": pods}]});
         let settings = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": ["rules.yaml"],
-            "scrape_configs": jobs,
+            "scrape_configs": [job],
         });
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str| directory.path().join(name);
@@ -78,10 +63,9 @@ impl Prometheus {
             format!("--web.listen-address={ADDRESS}"),
         ];
         let place = Place::Node(NODE.to_owned());
-        let mut command = world.lab.command_in(&place, &arguments).await.unwrap();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(file("log")).unwrap());
-        let process = command.spawn().unwrap();
-        Self { process, directory }
+        let command = world.lab.command_in(&place, &arguments).await.unwrap();
+        let process = Process::start_in_place(command, &file("log"));
+        Self { process, _directory: directory }
     }
 
     /// Everything is found, no alert is raised, and the dashboard shows something everywhere.
@@ -89,8 +73,8 @@ impl Prometheus {
         until("everything is scraped", async || {
             // Before its first look it knows of nothing.
             let up = query(&world.lab, "sum(up)").await.unwrap_or_default();
-            up.first().and_then(|up| up["value"][1].as_str())
-                == Some(&PROGRAMS.iter().sum::<usize>().to_string())
+            let all = up.first().and_then(|up| up["value"][1].as_str()) == Some(&PROGRAMS.to_string());
+            if all { Ok(()) } else { Err(up) }
         })
         .await;
         // A rate takes two looks.
@@ -101,31 +85,23 @@ impl Prometheus {
         .await;
         until("the rules have been looked at", async || {
             let rules = rules(&world.lab).await;
-            !rules.is_empty() && rules.iter().all(|rule| rule["health"] == "ok")
+            let all = !rules.is_empty() && rules.iter().all(|rule| rule["health"] == "ok");
+            if all { Ok(()) } else { Err(rules) }
         })
         .await;
         // Before the first scrape of a program its alerts may be pending, but none fires.
-        let mut raised = raised(&world.lab).await;
-        for _ in 0..30 {
+        until("no alert is pending", async || {
+            let raised = raised(&world.lab).await;
             assert!(raised.iter().all(|rule| rule["state"] == "pending"), "{raised:?}");
-            if raised.is_empty() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            raised = self::raised(&world.lab).await;
-        }
-        assert_eq!(raised, Vec::<Value>::new());
-
+            if raised.is_empty() { Ok(()) } else { Err(raised) }
+        })
+        .await;
         // Programs are scraped one after the other, and a rate of each takes two scrapes.
-        let mut empty = unanswered(&world.lab).await;
-        for _ in 0..30 {
-            if empty.is_empty() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            empty = unanswered(&world.lab).await;
-        }
-        assert_eq!(empty, BTreeSet::new());
+        until("each panel has an answer", async || {
+            let empty = unanswered(&world.lab).await;
+            if empty.is_empty() { Ok(()) } else { Err(empty) }
+        })
+        .await;
     }
 
     /// The gateway goes, and comes back; whoever watches is told of both.
@@ -148,7 +124,8 @@ impl Prometheus {
         until(&format!("{alert} {}", if begun { "begins" } else { "ends" }), async || {
             let rules = rules(&world.lab).await;
             let rule = rules.iter().find(|rule| rule["name"] == alert);
-            rule.is_some_and(|rule| (rule["state"] != "inactive") == begun)
+            let so = rule.is_some_and(|rule| (rule["state"] != "inactive") == begun);
+            if so { Ok(()) } else { Err(rule.cloned()) }
         })
         .await;
     }
@@ -156,25 +133,31 @@ impl Prometheus {
 
 /// Where the pods of a `PodMonitor` are scraped.
 async fn selected(lab: &Lab, monitor: &Value) -> Vec<String> {
-    let labels = monitor["spec"]["selector"]["matchLabels"].as_object().unwrap();
-    let labels: Vec<String> =
-        labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap())).collect();
-    let namespace = monitor["metadata"]["namespace"].as_str().unwrap();
-    let get = ["get", "pods", "-n", namespace, "-l", &labels.join(","), "-o", "json"];
-    let pods: Value = serde_json::from_str(&lab.kubectl(get).await.unwrap().stdout).unwrap();
-    let port_name = &monitor["spec"]["podMetricsEndpoints"][0]["port"];
-    let running =
-        pods["items"].as_array().unwrap().iter().filter(|pod| {
-            pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
-        });
-    running
+    let list = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap() };
+    let spec = &monitor["spec"];
+    let [expression] = spec["selector"]["matchExpressions"].as_array().unwrap().as_slice() else {
+        panic!("{spec}")
+    };
+    assert_eq!(expression["operator"], "In");
+    let names = list(&expression["values"]).join(",");
+    let labels = format!("{} in ({names})", expression["key"].as_str().unwrap());
+    let mut pods = Vec::new();
+    for namespace in list(&spec["namespaceSelector"]["matchNames"]) {
+        let get = ["get", "pods", "-n", &namespace, "-l", &labels, "-o", "json"];
+        let found: Value = serde_json::from_str(&lab.kubectl(get).await.unwrap().stdout).unwrap();
+        pods.extend(found["items"].as_array().unwrap().iter().cloned());
+    }
+    let endpoints = spec["podMetricsEndpoints"].as_array().unwrap();
+    pods.retain(|pod| pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null());
+    pods.iter()
         .flat_map(|pod| {
             // As Prometheus finds them: a sidecar is among those that start first.
             let kinds = ["containers", "initContainers"].into_iter();
             let containers = kinds.filter_map(|kind| pod["spec"][kind].as_array()).flatten();
             let ports = containers.filter_map(|container| container["ports"].as_array()).flatten();
-            let named = ports.filter(|port| port["name"] == *port_name);
-            named
+            let scraped =
+                ports.filter(|port| endpoints.iter().any(|endpoint| endpoint["port"] == port["name"]));
+            scraped
                 .map(|port| format!("{}:{}", pod["status"]["podIP"].as_str().unwrap(), port["containerPort"]))
         })
         .collect()
@@ -182,7 +165,7 @@ async fn selected(lab: &Lab, monitor: &Value) -> Vec<String> {
 
 /// All that the dashboard asks.
 fn questions() -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/monitoring/dashboard.json");
+    let path = repository::file("docs/monitoring/dashboard.json");
     let dashboard: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
@@ -191,7 +174,6 @@ fn questions() -> Vec<String> {
     questions
 }
 
-/// What it answers, if it understands.
 /// The rules with an alert that is pending or fires.
 async fn raised(lab: &Lab) -> Vec<Value> {
     rules(lab).await.into_iter().filter(|rule| rule["state"] != "inactive").collect()
@@ -210,6 +192,7 @@ async fn unanswered(lab: &Lab) -> BTreeSet<String> {
     empty
 }
 
+/// The answer, unless Prometheus does not understand the question.
 async fn query(lab: &Lab, asked: &str) -> Option<Vec<Value>> {
     let answer = get(lab, "query", Some(asked)).await?;
     answer["result"].as_array().cloned()
@@ -231,8 +214,8 @@ async fn get(lab: &Lab, what: &str, query: Option<&str>) -> Option<Value> {
     (answer["status"] == "success").then(|| answer["data"].clone())
 }
 
-async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
+async fn until<L: Look>(what: &str, look: impl AsyncFnMut() -> L) {
     let began = Instant::now();
-    isp_lab::until(DEADLINE, what, is_so).await;
+    isp_testkit::until(what, look).await;
     println!("{:.1} s until {what}", began.elapsed().as_secs_f64());
 }

@@ -1,15 +1,12 @@
 //! docs/operations.md: the commands of its runbook, and the way out without an operator.
 
-use std::time::{Duration, Instant};
-
 use isp_lab::docs::Block;
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::until;
 use serde_json::Value;
 
 use super::before::Before;
 use super::world::World;
-
-const SYSTEM: &str = "sourcepreserve-system";
-const DEADLINE: Duration = Duration::from_mins(1);
 
 /// The object of the sample is there.
 pub(crate) async fn holds(world: &World, page: [Block; 6], before: &Before) {
@@ -45,15 +42,12 @@ async fn a_mark_is_removed(world: &World, mark: &Block) {
 async fn an_authority_is_made_anew(world: &World, certificates: &Block) {
     let before = trusted(world).await;
     world.run(certificates).await;
-    let began = Instant::now();
-    loop {
+    until("there is another authority, and it is trusted", async || {
         let now = trusted(world).await;
-        if now.iter().zip(&before).all(|(now, before)| now.is_string() && now != before) {
-            return;
-        }
-        assert!(began.elapsed() < DEADLINE, "{before:?} and {now:?}");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
+        let other = now.iter().zip(&before).all(|(now, before)| now.is_string() && now != before);
+        if other { Ok(()) } else { Err((before.clone(), now)) }
+    })
+    .await;
 }
 
 /// The authority in the Secret, and by what the webhook is trusted.

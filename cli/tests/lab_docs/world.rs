@@ -6,17 +6,18 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use isp_lab::docs::{Block, Terminal};
-use isp_lab::{ECHO_IMAGE, Lab, Place, Protocol, release};
+use isp_lab::{Answer, ECHO_IMAGE, Lab, Place, Protocol};
+use isp_testkit::{answers, images, until};
 use serde_json::{Value, json};
 
 /// README has none, and works on the lab `default`, which may be somebody's.
 const NAME: &str = "docs";
 const EXTERNAL: &str = "192.0.2.10";
-/// What is meant to take seconds may take this long on a busy machine.
-const DEADLINE: Duration = Duration::from_mins(1);
+/// The program under test; the others are beside it.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-isp");
 
-/// The client outside, and a pod on a non-ingress node, with the addresses by which they leave their
-/// networks.
+/// The client outside, and a pod on a non-ingress node, with the addresses by which they leave
+/// their networks.
 pub(crate) const CLIENT: (Place, &str) = (Place::Client, "198.51.100.10");
 pub(crate) fn pod_elsewhere() -> (Place, &'static str) {
     (Place::Pod("default".to_owned(), "asking".to_owned()), "10.90.0.12")
@@ -37,8 +38,8 @@ impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
             match self.lab.save_logs() {
-                Ok(path) => eprintln!("logs of the lab {NAME}: {}", path.display()),
-                Err(error) => eprintln!("the logs of the lab {NAME} could not be kept: {error}"),
+                Ok(path) => eprintln!("logs of lab {NAME}: {}", path.display()),
+                Err(error) => eprintln!("cannot keep the logs of lab {NAME}: {error}"),
             }
         }
     }
@@ -50,7 +51,7 @@ struct Down;
 impl Drop for Down {
     fn drop(&mut self) {
         if let Err(error) = isp_lab::down(NAME) {
-            eprintln!("the lab {NAME} could not be ended: {error}");
+            eprintln!("cannot stop lab {NAME}: {error}");
         }
     }
 }
@@ -70,10 +71,7 @@ impl World {
         let healthy = lab_command(ask).await;
         assert!(healthy.contains("lastUpdated"), "{healthy}");
 
-        for program in ["operator", "webhook", "proxy-agent"] {
-            let image = release::pack(&built(program), env!("CARGO_PKG_VERSION")).unwrap();
-            world.lab.load_image(&image).await.unwrap();
-        }
+        images::load(&world.lab, Path::new(PROGRAM), &[env!("CARGO_PKG_VERSION")]).await;
         let items = json!({"apiVersion": "v1", "kind": "List", "items": application()});
         world.lab.apply(&items.to_string()).await.unwrap();
         world.rolled_out().await;
@@ -105,38 +103,29 @@ impl World {
     /// Asks from a place until a block, which shows the log of the gateway, shows this address for
     /// it: rules and proxies follow within seconds, and so does the log.
     pub(crate) async fn expect_logged(&self, place: &Place, log: &Block, address: &str) {
-        let began = Instant::now();
-        loop {
+        until(&format!("the gateway logs {address} for {place}"), async || {
             // Each request has a path of its own to be found by.
             let path = format!("/asked-after-{}", self.began.elapsed().as_millis());
             let asked = self.lab.curl(place, &[&format!("http://{EXTERNAL}{path}")]).await.unwrap();
             tokio::time::sleep(Duration::from_millis(500)).await;
             let shown = self.terminal.run(log).await.unwrap().stdout;
             let line = shown.lines().find(|line| line.contains(&path));
-            if line.is_some_and(|line| line.contains(&format!("\"{address}\""))) {
-                return;
-            }
-            assert!(began.elapsed() < DEADLINE, "{place}: {line:?}, {asked:?}\n{shown}");
-        }
+            let logged = line.is_some_and(|line| line.contains(&format!("\"{address}\"")));
+            if logged { Ok(()) } else { Err(format!("{line:?}, {asked:?}\n{shown}")) }
+        })
+        .await;
     }
 
     /// Waits until the application sees a peer like this one behind the gateway.
     pub(crate) async fn expect_peer(&self, what: &str, is_so: impl Fn(IpAddr) -> bool) {
-        let began = Instant::now();
-        loop {
-            let answer =
-                self.lab.ask(&Place::Client, Protocol::Http, &format!("{EXTERNAL}:80")).await.unwrap();
-            if answer.peer().is_some_and(&is_so) {
-                return;
-            }
-            assert!(began.elapsed() < DEADLINE, "{what}, but {answer:?}");
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
+        let target = format!("{EXTERNAL}:80");
+        let like_it = |answer: &Answer| answer.peer().is_some_and(&is_so);
+        answers::until(&self.lab, what, &Place::Client, (Protocol::Http, &target), like_it).await;
     }
 }
 
 fn built(program: &str) -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_kubectl-isp")).with_file_name(program)
+    Path::new(PROGRAM).with_file_name(program)
 }
 
 /// `cargo xtask lab …`, by the program that this runs.

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use isp_lab::istio::{GATEWAY, NAMESPACE};
 use isp_lab::{ECHO_IMAGE, EchoApp, Lab};
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::repository;
 use serde_json::{Value, json};
-
-const SYSTEM: &str = "sourcepreserve-system";
 
 /// How `doctor` ended, and what it found.
 pub(crate) async fn doctor(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
@@ -58,7 +58,7 @@ impl Scenario {
 
     /// Installs the project as users do, and waits until it runs.
     pub(crate) async fn install(&self) {
-        let overlay = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/overlays/lab");
+        let overlay = repository::file("manifests/overlays/lab");
         self.lab.install_project(Path::new(env!("CARGO_BIN_EXE_kubectl-isp")), &overlay).await.unwrap();
         for deployment in ["deployment/sourcepreserve-operator", "deployment/sourcepreserve-webhook"] {
             self.rolled_out(SYSTEM, deployment).await;

@@ -1,23 +1,19 @@
-//! `doctor` on a real cluster with a real mesh: policies that fail before the project is installed, nothing wrong when all is well, and the fault
-//! when there is one; the same from a dump as from the cluster. With `ISP_DOCTOR_DUMPS=1` the dumps
-//! of `tests/doctor` are taken anew.
+//! `doctor` on a real cluster with a real mesh: policies that fail before the project is installed,
+//! nothing wrong when all is well, and the fault when there is one; the same from a dump as from
+//! the cluster. With `ISP_DOCTOR_DUMPS=1` the dumps of `tests/doctor` are taken anew.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod dump;
 mod harness;
 
-use std::time::{Duration, Instant};
-
+use isp_testkit::until;
 use serde_json::Value;
 
 use self::dump::{keep, take};
 use self::harness::{Scenario, doctor};
 
 const GATEWAY: &str = "istio-system/istio-ingressgateway";
-
-/// What is meant to take seconds may take this long on a busy machine.
-const DEADLINE: Duration = Duration::from_mins(2);
 
 /// The codes, in their order.
 fn codes(found: &Value) -> Vec<&str> {
@@ -27,8 +23,7 @@ fn codes(found: &Value) -> Vec<&str> {
 /// What is said about the cluster and about a dump of it, as soon as both have come to rest: agents
 /// and operator follow a change within seconds.
 async fn expect(scenario: &Scenario, arguments: &[&str], what: &str, holds: impl Fn(&[&str]) -> bool) {
-    let started = Instant::now();
-    loop {
+    until(what, async || {
         let (code, live) = doctor(&scenario.lab.kubeconfig(), arguments).await;
         let directory = tempfile::tempdir().unwrap();
         take(&scenario.lab, directory.path()).await;
@@ -36,12 +31,10 @@ async fn expect(scenario: &Scenario, arguments: &[&str], what: &str, holds: impl
         let dumped = doctor(&scenario.lab.kubeconfig(), &from_dump).await;
         let wrong = live.as_array().unwrap().iter().any(|finding| finding["severity"] != "note");
         assert_eq!(code, Some(if wrong { 2 } else { 0 }), "{what}: {live:#}");
-        if holds(&codes(&live)) && dumped == (code, live.clone()) {
-            return;
-        }
-        assert!(started.elapsed() < DEADLINE, "{what}: {live:#}\nfrom a dump: {:#}", dumped.1);
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+        let both = holds(&codes(&live)) && dumped == (code, live.clone());
+        if both { Ok(()) } else { Err(format!("{live:#}\nfrom a dump: {:#}", dumped.1)) }
+    })
+    .await;
 }
 
 #[tokio::test]

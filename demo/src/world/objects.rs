@@ -30,7 +30,8 @@ pub(super) fn application(mesh: bool, asking: &str, asking_node: &str, ingress: 
 }
 
 /// Rolls out without downtime: the new pod is ready before the old one terminates, and the old one
-/// keeps serving for 5 s while endpoints are updated.
+/// keeps serving for 20 s while endpoints are updated: on a busy machine, the gateway learns of
+/// them seconds later.
 fn deployment(node: &str) -> Value {
     let labels = json!({"app": APPLICATION});
     json!({
@@ -42,13 +43,13 @@ fn deployment(node: &str) -> Value {
                 "metadata": {"labels": labels, "annotations": {"sidecar.istio.io/nativeSidecar": "true"}},
                 "spec": {
                     "nodeSelector": {"kubernetes.io/hostname": node},
-                    "terminationGracePeriodSeconds": 15,
+                    "terminationGracePeriodSeconds": 40,
                     "containers": [{
                         "name": "echo",
                         "image": ECHO_IMAGE,
                         "imagePullPolicy": "Never",
                         "resources": {"requests": {"cpu": "200m"}},
-                        "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},
+                        "lifecycle": {"preStop": {"sleep": {"seconds": 20}}},
                         "readinessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1},
                     }],
                 },

@@ -39,7 +39,7 @@ const LARGEST_ANSWER: usize = 1024 * 1024;
 /// Why the client had to stop.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("cannot write the answers to stdout: {0}; whoever reads them must read to the end")]
+    #[error("cannot write the answers to stdout: {0}; keep its reader running until this program ends")]
     Output(#[source] std::io::Error),
 }
 

@@ -139,7 +139,7 @@ impl From<Ask> for Question {
 ///
 /// Once the connection is open, the server's greeting line is printed to stdout. If it breaks,
 /// {"error": ...} is printed and the exit code is 1. SIGINT or SIGTERM ends it; the exit code is
-/// then 0 if at least one line was echoed. A summary is printed to stderr.
+/// then 0 if at least one line was sent and all were echoed. A summary is printed to stderr.
 #[derive(Debug, Args)]
 #[command(subcommand_value_name = "PROTOCOL", subcommand_help_heading = "Protocols")]
 pub(crate) struct Hold {

@@ -21,7 +21,7 @@ use crate::{
 
 /// Output failed, although the connection may be fine.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write to stdout: {0}; whoever reads it must read to the end")]
+#[error("cannot write to stdout: {0}; keep its reader running until this program ends")]
 pub(crate) struct Error(#[from] std::io::Error);
 
 /// The destination and the pace.
@@ -46,11 +46,7 @@ struct Summary {
 /// Holds the connection. A failure is printed and ends it.
 pub(crate) async fn run(held: &Held, signals: &mut Signals) -> Result<ExitCode, Error> {
     let mut summary = Summary::default();
-    let ended = tokio::select! {
-        ended = talk(held, &mut summary) => ended,
-        () = signals.end() => Ok(()),
-    };
-    let code = match ended {
+    let code = match talk(held, signals, &mut summary).await {
         // A signal before the first exchange proves nothing, so it counts as a failure.
         Ok(()) if summary.exchanged > 0 => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
@@ -77,19 +73,26 @@ impl From<Failure> for Broken {
     }
 }
 
-/// Exchanges lines until something breaks.
-async fn talk(held: &Held, summary: &mut Summary) -> Result<(), Broken> {
+/// Exchanges lines until a signal arrives or something breaks. A line that has been sent must be
+/// echoed even then: the connection may be broken already.
+async fn talk(held: &Held, signals: &mut Signals, summary: &mut Summary) -> Result<(), Broken> {
     let open = async {
         let address = held.target.look_up(held.bind).await?;
         Conversation::open(address, held.bind).await
     };
-    let (mut conversation, greeting) = timeout(held.timeout, open).await.unwrap_or(Err(Failure::TimedOut))?;
+    let (mut conversation, greeting) = tokio::select! {
+        opened = timeout(held.timeout, open) => opened.unwrap_or(Err(Failure::TimedOut))?,
+        () = signals.end() => return Ok(()),
+    };
     print(greeting).map_err(Broken::Output)?;
     let mut pace = interval(held.interval);
     // Lines that a slow answer delayed are not made up for.
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        pace.tick().await;
+        tokio::select! {
+            _ = pace.tick() => {}
+            () = signals.end() => return Ok(()),
+        }
         let started = Instant::now();
         let line = format!("hold {}\n", summary.exchanged + 1);
         let exchange = conversation.exchange(&line);

@@ -30,7 +30,7 @@ pub(crate) enum Error {
          address with --address (0.0.0.0 where the kernel has no IPv6)"
     )]
     Listen { protocol: &'static str, address: SocketAddr, source: std::io::Error },
-    #[error("cannot tell on stdout which addresses are served: {0}; keep stdout open")]
+    #[error("cannot print the addresses to stdout: {0}; keep stdout open")]
     Announce(#[source] std::io::Error),
 }
 

@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Why the handlers could not be installed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot handle {name}: {source}; without it the program could not be ended")]
+#[error("cannot install a handler for {name}: {source}")]
 pub(crate) struct Error {
     name: &'static str,
     source: std::io::Error,

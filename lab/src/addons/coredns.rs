@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::service_account;
+use super::{keep_away, service_account};
 use crate::images::COREDNS_IMAGE;
 use crate::node::CLUSTER_DOMAIN;
-use crate::topology::{Families, dns_addresses};
+use crate::topology::{Families, KubeProxy, Topology, dns_addresses};
 
-pub(super) fn objects(families: Families) -> Vec<Value> {
+pub(super) fn objects(topology: &Topology) -> Vec<Value> {
     vec![
         service_account("coredns"),
         json!({
@@ -33,8 +33,8 @@ pub(super) fn objects(families: Families) -> Vec<Value> {
             "metadata": {"name": "coredns", "namespace": "kube-system"},
             "data": {"Corefile": corefile()},
         }),
-        service(families),
-        deployment(),
+        service(topology.families),
+        deployment(topology),
     ]
 }
 
@@ -82,8 +82,10 @@ fn service(families: Families) -> Value {
     })
 }
 
-fn deployment() -> Value {
-    json!({
+fn deployment(topology: &Topology) -> Value {
+    // It reaches the API server through a Service.
+    let without_services = topology.kube_proxy_nodes(&[KubeProxy::None]);
+    let workload = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "coredns", "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
@@ -121,5 +123,6 @@ fn deployment() -> Value {
                 },
             },
         },
-    })
+    });
+    keep_away(workload, &without_services)
 }

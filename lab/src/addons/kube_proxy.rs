@@ -1,16 +1,19 @@
 //! kube-proxy as kubeadm installs it: ServiceAccount, ClusterRoleBinding, ConfigMap with two files,
-//! DaemonSet.
+//! DaemonSet. Nodes that run it as a process use the same configuration.
 
 use serde_json::{Value, json};
 
-use super::service_account;
+use super::{keep_away, service_account};
 use crate::images::kube_proxy_image;
 use crate::lab::ProxyMode;
 use crate::provision::KubernetesVersion;
-use crate::topology::{Families, POD_RANGE};
+use crate::topology::{Families, KubeProxy, POD_RANGE, Topology};
+
+/// The path of the kubeconfig in the DaemonSet's pods.
+const KUBECONFIG: &str = "/var/lib/kube-proxy/kubeconfig.conf";
 
 pub(super) fn objects(
-    families: Families,
+    topology: &Topology,
     mode: ProxyMode,
     version: KubernetesVersion,
     server: &str,
@@ -29,15 +32,16 @@ pub(super) fn objects(
             "kind": "ConfigMap",
             "metadata": {"name": "kube-proxy", "namespace": "kube-system", "labels": {"app": "kube-proxy"}},
             "data": {
-                "config.conf": configuration(families, mode),
+                "config.conf": configuration(topology.families, mode, KUBECONFIG),
                 "kubeconfig.conf": kubeconfig(server),
             },
         }),
-        daemon_set(version),
+        daemon_set(topology, version),
     ]
 }
 
-fn configuration(families: Families, mode: ProxyMode) -> String {
+/// kube-proxy's configuration.
+pub(crate) fn configuration(families: Families, mode: ProxyMode, kubeconfig: &str) -> String {
     let ranges = POD_RANGE.cidrs(families).join(",");
     let any = families.pick("0.0.0.0", "'::'")[0];
     format!(
@@ -45,7 +49,7 @@ fn configuration(families: Families, mode: ProxyMode) -> String {
 kind: KubeProxyConfiguration
 bindAddress: {any}
 clientConnection:
-  kubeconfig: /var/lib/kube-proxy/kubeconfig.conf
+  kubeconfig: {kubeconfig}
 clusterCIDR: {ranges}
 mode: {mode}
 # A network namespace cannot change the machine's limits.
@@ -82,8 +86,9 @@ users:
     )
 }
 
-fn daemon_set(version: KubernetesVersion) -> Value {
-    json!({
+fn daemon_set(topology: &Topology, version: KubernetesVersion) -> Value {
+    let others = topology.kube_proxy_nodes(&[KubeProxy::Process, KubeProxy::None]);
+    let workload = json!({
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
         "metadata": {"name": "kube-proxy", "namespace": "kube-system", "labels": {"k8s-app": "kube-proxy"}},
@@ -125,5 +130,6 @@ fn daemon_set(version: KubernetesVersion) -> Value {
                 },
             },
         },
-    })
+    });
+    keep_away(workload, &others)
 }

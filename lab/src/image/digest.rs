@@ -48,9 +48,9 @@ impl<W: Write> Hashing<W> {
         Self { inner, hasher: Sha256::new(), length: 0 }
     }
 
-    /// The digest and the number of bytes.
-    pub(super) fn finish(self) -> (Digest, u64) {
-        (Digest::finished(self.hasher), self.length)
+    /// The inner writer, the digest and the number of bytes.
+    pub(super) fn finish(self) -> (W, Digest, u64) {
+        (self.inner, Digest::finished(self.hasher), self.length)
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
         let mut hashing = Hashing::new(&mut passed);
         hashing.write_all(b"a").unwrap();
         hashing.write_all(b"bc").unwrap();
-        let (digest, length) = hashing.finish();
+        let (_, digest, length) = hashing.finish();
         assert_eq!((digest.to_string().as_str(), length), (OF_ABC, 3));
         assert_eq!(passed, b"abc");
     }

@@ -93,6 +93,7 @@ fn the_digest_of_the_inputs_changes_with_each_of_them() {
     for other in [
         image().entrypoint(["/file"]),
         image().user("5"),
+        image().compressed(),
         image().symlink("/link", "file"),
         image().directory("/home", 0o755),
         image().passwd_entry("a", 5, 5, "/"),
@@ -110,7 +111,7 @@ fn a_program_is_archived_with_its_libraries() {
     let directory = tempfile::tempdir().unwrap();
     let archive = directory.path().join("sh.tar");
     let image = Image::new("lab/sh:1").program("/bin/sh", "/bin/sh").unwrap().entrypoint(["/bin/sh"]);
-    assert_eq!(image.write_archive(&archive).unwrap(), image.write_archive(&archive).unwrap());
+    image.write_archive(&archive).unwrap();
     // It contains the whole libc.
     assert!(fs::metadata(&archive).unwrap().len() > 500_000);
 }

@@ -36,7 +36,7 @@ enum Answer {
 #[derive(Debug, Error)]
 pub enum ControlError {
     /// The socket could not be used.
-    #[error("cannot ask the lab at {}: {source}", path.display())]
+    #[error("cannot connect to the lab at {}: {source}", path.display())]
     Io {
         /// The socket.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// The answer could not be parsed.
-    #[error("the lab answered something unexpected: {0}")]
+    #[error("unexpected response from the lab: {0}")]
     Answer(#[from] serde_json::Error),
     /// There is no such component.
     #[error("there is no component {0}; `status` lists them")]

@@ -40,7 +40,7 @@ impl Place {
         Self::enter(name, move || {
             enter_network(&own)?;
             unshare(CloneFlags::CLONE_NEWNS)
-                .map_err(|source| InitError::Namespace { what: "make a node's mount namespace", source })?;
+                .map_err(|source| InitError::Namespace { what: "create a node's mount namespace", source })?;
             node_mounts(&own, &directory)
         })
     }
@@ -123,7 +123,7 @@ fn node_mounts(name: &str, directory: &Path) -> Result<(), InitError> {
     let (lib, log) = (directory.join("lib"), directory.join("log"));
     for path in [&run, &lib, &log] {
         fs::create_dir_all(path)
-            .map_err(|source| InitError::Io { what: "make a node's directories", source })?;
+            .map_err(|source| InitError::Io { what: "create a node's directories", source })?;
     }
     bind(&lib, "/var/lib")?;
     bind(&log, "/var/log")?;

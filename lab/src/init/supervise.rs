@@ -156,7 +156,7 @@ impl Supervisor {
         };
         entry.status.pid = None;
         if entry.wanted {
-            eprintln!("{} ended with {how}; it is started again", entry.component.name);
+            eprintln!("{} exited with {how}; restarting it", entry.component.name);
             let (supervisor, name) = (self.clone(), entry.component.name.clone());
             thread::spawn(move || {
                 thread::sleep(RESTART_DELAY);

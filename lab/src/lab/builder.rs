@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Lab, LabError, up};
 use crate::provision::{KubernetesVersion, Progress};
-use crate::topology::{Families, NodeName, Topology, TopologyError};
+use crate::topology::{Families, KubeProxyOn, NodeName, Topology, TopologyError};
 
 /// kube-proxy's mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -32,6 +32,7 @@ pub struct Builder {
     pub(super) nodes: Vec<String>,
     pub(super) ingress: Option<Vec<String>>,
     pub(super) proxy_mode: ProxyMode,
+    pub(super) kube_proxy: Vec<KubeProxyOn>,
     pub(super) kubernetes: KubernetesVersion,
     pub(super) istio: bool,
     pub(super) families: Families,
@@ -46,6 +47,7 @@ impl Default for Builder {
             nodes: ["edge-1", "work-1", "work-2"].map(str::to_owned).into(),
             ingress: None,
             proxy_mode: ProxyMode::default(),
+            kube_proxy: Vec::new(),
             kubernetes: KubernetesVersion::default(),
             istio: false,
             families: Families::default(),
@@ -81,6 +83,14 @@ impl Builder {
     #[must_use]
     pub fn proxy_mode(mut self, mode: ProxyMode) -> Self {
         self.proxy_mode = mode;
+        self
+    }
+
+    /// Lets some nodes run kube-proxy as a process, or not at all. Default: all nodes run the pod
+    /// of a DaemonSet.
+    #[must_use]
+    pub fn kube_proxy(mut self, others: impl IntoIterator<Item = KubeProxyOn>) -> Self {
+        self.kube_proxy = others.into_iter().collect();
         self
     }
 
@@ -128,7 +138,8 @@ impl Builder {
         let names =
             |list: &[String]| list.iter().cloned().map(NodeName::try_from).collect::<Result<Vec<_>, _>>();
         let ingress = self.ingress.as_deref().map(names).transpose()?;
-        Topology::new(names(&self.nodes)?, ingress.as_deref(), self.families)
+        let topology = Topology::new(names(&self.nodes)?, ingress.as_deref(), self.families)?;
+        topology.with_kube_proxy(&self.kube_proxy)
     }
 }
 

@@ -126,7 +126,13 @@ impl EchoApp<'_> {
                         field("POD_IP", "status.podIP"),
                         field("NODE_NAME", "spec.nodeName"),
                     ],
-                    "readinessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1},
+                    // A machine without CPU time for a few seconds must not make the application
+                    // unready.
+                    "readinessProbe": {
+                        "httpGet": {"path": "/healthz", "port": 8080},
+                        "periodSeconds": 1,
+                        "timeoutSeconds": 30,
+                    },
                 }],
             },
         });

@@ -34,11 +34,11 @@ pub enum Place {
 pub enum PlaceError {
     /// The text is not a valid place.
     #[error(
-        "{0:?} is no place: use a node's name, client, client-2, router, control-plane or pod/<namespace>/<name>"
+        "unknown place {0:?}: use a node's name, client, client-2, router, control-plane or pod/<namespace>/<name>"
     )]
     Syntax(String),
     /// The lab has no such node.
-    #[error("there is no node {0} in this lab")]
+    #[error("this lab has no node {0}")]
     Unknown(String),
     /// The pod does not exist or is not running.
     #[error("pod {namespace}/{name} is not running on any node")]
@@ -195,7 +195,7 @@ mod tests {
             assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
         }
         for bad in ["", "pod/default", "pod//x", "pod/a/b/c", "a/b"] {
-            assert!(bad.parse::<Place>().unwrap_err().to_string().contains("is no place"), "{bad}");
+            assert!(bad.parse::<Place>().unwrap_err().to_string().contains("unknown place"), "{bad}");
         }
     }
 }

@@ -13,7 +13,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use nix::unistd::Pid;
 
-use super::{Builder, Lab, LabError, blocking, builder, cgroups, directory, down, failure, init_pid};
+use super::{
+    Builder, Lab, LabError, Place, blocking, builder, cgroups, directory, down, failure, init_pid, limits,
+    owner,
+};
 use crate::addons;
 use crate::audit;
 use crate::command;
@@ -25,7 +28,7 @@ use crate::node;
 use crate::provision::{self, Purpose};
 use crate::spec::{LabDir, Spec};
 use crate::store;
-use crate::topology::{self, SERVICE_RANGE, Topology, control_plane_addresses};
+use crate::topology::{self, KubeProxy, SERVICE_RANGE, Topology, control_plane_addresses};
 
 const API_PORT: u16 = 6443;
 const API_DEADLINE: Duration = Duration::from_secs(90);
@@ -55,10 +58,15 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
     if !provision::is_root() {
         return Err(LabError::NotRoot);
     }
-    if init_pid(lab).is_some() {
-        return Err(LabError::Running(builder.name.clone()));
-    }
     let progress = builder.progress;
+    if init_pid(lab).is_some() {
+        if !owner::is_gone(lab) {
+            return Err(LabError::Running(builder.name.clone()));
+        }
+        progress(&format!("stopping lab {}: the process that started it has ended", builder.name));
+        down(&builder.name)?;
+    }
+    limits::raise(progress);
     let purpose = if builder.istio { Purpose::Mesh } else { Purpose::Cluster };
     let programs = provision::provision(purpose, builder.kubernetes, progress)?;
     let images = images::archives(&programs, builder.kubernetes, builder.istio, progress)?;
@@ -96,6 +104,12 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
         cgroups::create(&builder.name, node.name.as_str())?;
         store.copy_to(&own.join("lib/containerd"))?;
         all.extend(node::components(&topology, node, &programs, &credentials, &own)?);
+        if node.kube_proxy == KubeProxy::Process {
+            let (file, kube_proxy) =
+                node::kube_proxy(families, node, builder.proxy_mode, &programs, &credentials, &own)?;
+            write_files(&own, vec![file])?;
+            all.push(kube_proxy);
+        }
         node_directories.push(own);
     }
     let spec = Spec {
@@ -150,6 +164,7 @@ fn write_files(directory: &Path, files: Vec<(&'static str, String)>) -> Result<(
 
 async fn start(builder: &Builder, lab: &LabDir, spec: Spec) -> Result<Lab, LabError> {
     let started = Instant::now();
+    owner::record(lab)?;
     let pid = launch(lab)?;
     let client = wait_for_api(lab, pid).await?;
     (builder.progress)(&format!("API server answers after {:.1} s", started.elapsed().as_secs_f32()));
@@ -195,7 +210,7 @@ async fn wait_for_api(lab: &LabDir, pid: Pid) -> Result<Client, LabError> {
         };
         if started.elapsed() > API_DEADLINE {
             let log = fs::read_to_string(lab.log("kube-apiserver")).unwrap_or_default();
-            let detail = format!("{problem}; its log ends with\n{}", command::last_lines(&log, 5));
+            let detail = format!("{problem}; the end of its log:\n{}", command::last_lines(&log, 5));
             return Err(LabError::Timeout { what: "the API server", seconds: API_DEADLINE, detail });
         }
         tokio::time::sleep(POLL).await;
@@ -251,14 +266,32 @@ async fn cluster_ready(lab: &Lab) -> Result<Option<String>, LabError> {
     if count < wanted {
         return Ok(Some(format!("{count} of {wanted} nodes are ready")));
     }
-    let proxy = Api::<DaemonSet>::namespaced(lab.client(), "kube-system").get("kube-proxy").await?;
-    let ready = proxy.status.map_or(0, |status| status.number_ready);
-    if usize::try_from(ready).unwrap_or(0) < wanted {
-        return Ok(Some(format!("{ready} of {wanted} kube-proxy pods are ready")));
+    if let Some(missing) = kube_proxy_missing(lab).await? {
+        return Ok(Some(missing));
     }
     let dns = Api::<Deployment>::namespaced(lab.client(), "kube-system").get("coredns").await?;
     let available = dns.status.and_then(|status| status.available_replicas).unwrap_or(0);
     Ok((available < 1).then(|| "CoreDNS is not available".to_owned()))
+}
+
+/// `None` when kube-proxy runs on each node as it should.
+async fn kube_proxy_missing(lab: &Lab) -> Result<Option<String>, LabError> {
+    let topology = lab.topology();
+    let wanted = topology.kube_proxy_nodes(&[KubeProxy::DaemonSet]).len();
+    if wanted > 0 {
+        let proxy = Api::<DaemonSet>::namespaced(lab.client(), "kube-system").get("kube-proxy").await?;
+        let ready = proxy.status.map_or(0, |status| status.number_ready);
+        if usize::try_from(ready).unwrap_or(0) < wanted {
+            return Ok(Some(format!("{ready} of {wanted} kube-proxy pods are ready")));
+        }
+    }
+    for node in topology.kube_proxy_nodes(&[KubeProxy::Process]) {
+        let health = ["--fail", "http://localhost:10256/healthz"];
+        if !lab.curl(&Place::Node(node.to_owned()), &health).await?.success {
+            return Ok(Some(format!("kube-proxy on {node} is not healthy")));
+        }
+    }
+    Ok(None)
 }
 
 /// Polls until `missing` returns `None`, up to `limit`.

@@ -18,6 +18,10 @@ const NETWORK: [(&str, &str); 7] = [
     ("sysctl", "procps"),
     ("curl", "curl"),
 ];
+/// (program, package) pairs to write rules as others do.
+const FILTERS: [(&str, &str); 2] = [("iptables-nft", "iptables"), ("iptables-legacy", "iptables")];
+/// (program, package) pairs for pods with a proxy of their own.
+const PROXIES: [(&str, &str); 3] = [("haproxy", "haproxy"), ("nginx", "nginx"), ("mount", "mount")];
 /// (program, package) pairs for nodes: the container runtime, and the tools in kube-proxy's image.
 const NODE: [(&str, &str); 6] = [
     ("runc", "runc"),
@@ -41,6 +45,9 @@ const MACHINE: [(&str, &str); 5] = [
 const CONTROL_PLANE: [(&str, &str); 1] = [("setpriv", "util-linux")];
 /// For benchmarks: the load generator, and CPU pinning.
 const LOAD: [(&str, &str); 2] = [("h2load", "nghttp2-client"), ("taskset", "util-linux")];
+/// For the benchmark of init containers: what Istio's program calls, and a meter of memory.
+const INIT_CONTAINERS: [(&str, &str); 3] =
+    [("iptables-nft", "iptables"), ("nft", "nftables"), ("time", "time")];
 /// To run scripts that are written for other systems.
 const SCRIPTS: [(&str, &str); 1] = [("lua5.4", "lua5.4")];
 
@@ -62,7 +69,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 pub(super) fn ensure(purpose: Purpose, progress: Progress) -> Result<(), ProvisionError> {
     let wanted: &[&[(&str, &str)]] = match purpose {
         Purpose::Api => &[&CONTROL_PLANE],
-        Purpose::Kernel => &[&NETWORK],
+        Purpose::Kernel => &[&NETWORK, &FILTERS, &PROXIES],
         Purpose::Cluster => &[&NETWORK, &NODE],
         Purpose::Mesh | Purpose::Lab => &[&NETWORK, &NODE, &MESH],
     };
@@ -79,9 +86,24 @@ pub(super) fn ensure_for_load(progress: Progress) -> Result<(), ProvisionError> 
     ensure_programs(&[&LOAD], progress)
 }
 
+/// Installs the missing packages for the benchmark of init containers.
+pub(super) fn ensure_for_init_containers(progress: Progress) -> Result<(), ProvisionError> {
+    ensure_programs(&[&INIT_CONTAINERS], progress)
+}
+
 /// Installs the missing packages for scripts.
 pub(super) fn ensure_for_scripts(progress: Progress) -> Result<(), ProvisionError> {
     ensure_programs(&[&SCRIPTS], progress)
+}
+
+/// Installs the missing packages for pods with a proxy of their own.
+pub(super) fn ensure_for_proxies(progress: Progress) -> Result<(), ProvisionError> {
+    ensure_programs(&[&PROXIES], progress)
+}
+
+/// Installs the missing packages for programs that are published as Python wheels.
+pub(super) fn ensure_for_wheels(progress: Progress) -> Result<(), ProvisionError> {
+    ensure_programs(&[&MESH], progress)
 }
 
 fn ensure_programs(wanted: &[&[(&str, &str)]], progress: Progress) -> Result<(), ProvisionError> {
@@ -103,8 +125,8 @@ fn ensure_programs(wanted: &[&[(&str, &str)]], progress: Progress) -> Result<(),
             progress(&format!("installing Debian packages {}", packages.join(" ")));
             install(&apt, &packages)
         }
-        Some(_) => Err(refuse("; this process is not root, so it did not")),
-        None => Err(refuse(", or your system's own packages of that name; there is no apt-get here")),
+        Some(_) => Err(refuse("; this process is not root and cannot do it")),
+        None => Err(refuse(", or install your distribution's packages; this machine has no apt-get")),
     }
 }
 

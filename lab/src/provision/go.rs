@@ -250,7 +250,7 @@ mod tests {
     fn an_unknown_version_names_the_known_ones() {
         assert_eq!("v1.33.13".parse::<KubernetesVersion>().unwrap(), KubernetesVersion::V1_33);
         let error = "1.20.0".parse::<KubernetesVersion>().unwrap_err().to_string();
-        assert_eq!(error, "Kubernetes 1.20.0 is not pinned here; choose one of 1.37.0, 1.33.13");
+        assert_eq!(error, "Kubernetes 1.20.0 is not pinned in lab/go; choose one of 1.37.0, 1.33.13");
     }
 
     #[test]

@@ -30,14 +30,14 @@ pub(super) fn ensure(cache: &Path, progress: Progress) -> Result<Kernel, Provisi
 }
 
 fn fetch(kernels: &Path, progress: Progress) -> Result<(), ProvisionError> {
-    progress("fetching Debian's kernel for virtual machines");
-    let apt = debian::find("apt-get").ok_or_else(|| no_kernel(kernels, "there is no apt-get here"))?;
+    progress("downloading Debian's kernel for virtual machines");
+    let apt = debian::find("apt-get").ok_or_else(|| no_kernel(kernels, "this machine has no apt-get"))?;
     package::update(&apt)?;
     let mut show = Command::new("apt-cache");
     let printed = command::run(show.args(["show", "--no-all-versions", META_PACKAGE]))
         .map_err(|error| no_kernel(kernels, &error.to_string()))?;
     let (name, version) =
-        depended_on(&printed.stdout).ok_or_else(|| no_kernel(kernels, "it depends on no kernel"))?;
+        depended_on(&printed.stdout).ok_or_else(|| no_kernel(kernels, "the package depends on no kernel"))?;
     package::unpack(&apt, &format!("{name}={version}"), kernels, |tree| {
         let modules = package::only(&tree.join("lib/modules"))?;
         let release = modules.file_name().unwrap_or_default();

@@ -43,7 +43,7 @@ pub(super) fn user_namespaces() -> bool {
 pub(super) fn go(what: &str) -> Result<(), ProvisionError> {
     let fail = |found: String| ProvisionError::Go { found, what: what.to_owned(), need: GO };
     let version = command::run(Command::new("go").args(["env", "GOVERSION"]))
-        .map_err(|_| fail("no `go` was found".to_owned()))?;
+        .map_err(|_| fail("`go` was not found".to_owned()))?;
     let version = version.stdout.trim();
     if new_enough(version) { Ok(()) } else { Err(fail(format!("`go` is {version}"))) }
 }

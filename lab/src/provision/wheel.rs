@@ -16,7 +16,7 @@ pub(super) fn envoy(cache: &Path, progress: Progress) -> Result<PathBuf, Provisi
     if path.is_file() {
         return Ok(path);
     }
-    progress(&format!("fetching envoy {VERSION}"));
+    progress(&format!("downloading envoy {VERSION}"));
     let fail = |source| ProvisionError::File { path: path.clone(), source };
     let directory = path.parent().unwrap_or(cache);
     fs::create_dir_all(directory).map_err(fail)?;

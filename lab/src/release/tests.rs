@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use super::*;
@@ -52,19 +53,19 @@ fn text(value: &Value) -> String {
 #[test]
 fn an_archive_is_what_the_containerfile_says() {
     let said = containerfile();
-    assert_eq!(said.keys().collect::<Vec<_>>(), ["operator", "proxy-agent", "webhook"]);
+    assert_eq!(said.keys().collect::<Vec<_>>(), ["operator", "pod-redirect", "proxy-agent", "webhook"]);
     let directory = tempfile::tempdir().unwrap();
     for (name, said) in said {
         // Any program will do; this one exists.
         let program = directory.path().join(&name);
         fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-        let archive = write(&program, directory.path()).unwrap();
-        assert_eq!(archive, directory.path().join(format!("{name}-{}.tar", env!("CARGO_PKG_VERSION"))));
+        let archive = directory.path().join("images.tar");
+        write(&[program], "registry.example/isp", &archive).unwrap();
 
         let files = unpack(File::open(&archive).unwrap());
         let index: Value = serde_json::from_slice(&files["index.json"]).unwrap();
         let described = &index["manifests"][0];
-        let reference = format!("{REGISTRY}/{name}:{}", env!("CARGO_PKG_VERSION"));
+        let reference = format!("registry.example/isp/{name}:{}", env!("CARGO_PKG_VERSION"));
         assert_eq!(described["annotations"]["io.containerd.image.name"], reference);
         let manifest: Value = serde_json::from_slice(blob(&files, described)).unwrap();
         let image: Value = serde_json::from_slice(blob(&files, &manifest["config"])).unwrap();
@@ -72,7 +73,7 @@ fn an_archive_is_what_the_containerfile_says() {
         assert_eq!((&image["architecture"], &image["os"]), (&json!(machine), &json!("linux")));
         assert_eq!(described["platform"], json!({"architecture": machine, "os": "linux"}));
 
-        let layer = unpack(blob(&files, &manifest["layers"][0]));
+        let layer = unpack(GzDecoder::new(blob(&files, &manifest["layers"][0])));
         let config = &image["config"];
         let packed = Said {
             user: text(&config["User"]),
@@ -89,6 +90,6 @@ fn an_archive_is_what_the_containerfile_says() {
 
 #[test]
 fn a_program_that_is_not_released_is_named() {
-    let error = write(Path::new("/bin/true"), Path::new("/nowhere")).unwrap_err().to_string();
+    let error = write(&["/bin/true".into()], REGISTRY, Path::new("/nowhere")).unwrap_err().to_string();
     assert!(error.contains("/bin/true") && error.contains("proxy-agent"), "{error}");
 }

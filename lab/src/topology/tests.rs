@@ -19,7 +19,7 @@ fn addresses_follow_the_order_of_the_names() {
     let b = lab.node("b").unwrap();
     assert_eq!(b.address().to_string(), "10.90.0.12");
     assert_eq!(b.interface(lab.families), ["10.90.0.12/24", "fd00:90::c/64"]);
-    assert_eq!(b.pod_cidrs(lab.families), ["10.244.2.0/24", "fd00:244:0:2::/64"]);
+    assert_eq!(b.pods().cidrs(lab.families), ["10.244.2.0/24", "fd00:244:0:2::/64"]);
     assert_eq!(
         dns_addresses(lab.families).iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["10.96.0.10", "fd00:96::a"]
@@ -56,4 +56,17 @@ fn bad_nodes_are_refused_with_the_reason() {
         Topology::new(names(&["a"]), Some(&stranger), Families::Ipv4).unwrap_err(),
         TopologyError::UnknownIngress(stranger[0].clone())
     );
+}
+
+#[test]
+fn kube_proxy_runs_on_known_nodes_and_on_one_at_least() {
+    let lab = || Topology::new(names(&["a", "b"]), None, Families::Ipv4).unwrap();
+    let on = |name: &str, how| KubeProxyOn(name.to_owned(), how);
+    let mixed = lab().with_kube_proxy(&[on("a", KubeProxy::None)]).unwrap();
+    assert_eq!(mixed.kube_proxy_nodes(&[KubeProxy::DaemonSet]), ["b"]);
+    assert_eq!(mixed.kube_proxy_nodes(&[KubeProxy::Process, KubeProxy::None]), ["a"]);
+    let nobody = [on("a", KubeProxy::None), on("b", KubeProxy::None)];
+    assert_eq!(lab().with_kube_proxy(&nobody), Err(TopologyError::NoKubeProxy));
+    let stranger = [on("c", KubeProxy::Process)];
+    assert_eq!(lab().with_kube_proxy(&stranger), Err(TopologyError::UnknownKubeProxy("c".to_owned())));
 }

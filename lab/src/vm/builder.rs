@@ -156,7 +156,7 @@ impl Vm<'_> {
                 Err(error) => error,
             };
             if let Ok(Some(status)) = self.qemu.try_wait() {
-                return Err(self.lost(&format!("did not start: qemu ended with {status}")));
+                return Err(self.lost(&format!("did not start: qemu exited with {status}")));
             }
             if started.elapsed() > BOOT_DEADLINE {
                 return Err(self.lost(&format!("did not start: {}: {error}", socket.display())));

@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Why the machine failed to start. The error is on its console.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum GuestError {
     #[error("cannot mount {target}: {source}")]
     Mount { target: &'static str, source: Errno },
@@ -40,7 +40,7 @@ pub enum GuestError {
     Modules(#[from] CommandError),
     #[error(transparent)]
     Network(#[from] InitError),
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot access {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
 }
 
@@ -107,7 +107,7 @@ impl Programs {
     /// Starts a program with its output on the console.
     fn start(&mut self, name: String, arguments: &[String]) -> Result<Answer, String> {
         if self.0.contains_key(&name) {
-            return Err(format!("{name} was started already"));
+            return Err(format!("{name} is already running"));
         }
         let child = program(arguments).stdin(Stdio::null()).spawn();
         self.0.insert(name, child.map_err(|error| format!("cannot run {arguments:?}: {error}"))?);
@@ -118,9 +118,9 @@ impl Programs {
         let mut child = self.0.remove(name).ok_or_else(|| format!("{name} was not started"))?;
         let ended = child.try_wait().map_err(|error| error.to_string())?;
         if let Some(status) = ended {
-            return Err(format!("{name} had ended by itself with {status}"));
+            return Err(format!("{name} had already exited with {status}"));
         }
-        end(&mut child).map_err(|error| format!("cannot end {name}: {error}"))?;
+        end(&mut child).map_err(|error| format!("cannot stop {name}: {error}"))?;
         Ok(Answer::Done)
     }
 }
@@ -171,7 +171,7 @@ mod tests {
         let start = r#"{"Start":{"name":"sleeper","arguments":["sleep","600"]}}"#;
         for _ in 0..2 {
             assert_eq!(ask(programs, start), Ok(Answer::Done));
-            assert_eq!(ask(programs, start), Err("sleeper was started already".to_owned()));
+            assert_eq!(ask(programs, start), Err("sleeper is already running".to_owned()));
             assert_eq!(ask(programs, r#"{"Stop":"sleeper"}"#), Ok(Answer::Done));
         }
         assert_eq!(ask(programs, r#"{"Stop":"sleeper"}"#), Err("sleeper was not started".to_owned()));
@@ -184,6 +184,6 @@ mod tests {
         let child = programs.0.get_mut("brief").unwrap();
         child.wait().unwrap();
         let said = ask(programs, r#"{"Stop":"brief"}"#).unwrap_err();
-        assert_eq!(said, "brief had ended by itself with exit status: 1");
+        assert_eq!(said, "brief had already exited with exit status: 1");
     }
 }

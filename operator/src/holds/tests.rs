@@ -5,7 +5,7 @@ use isp_plan::cluster::Identity;
 use super::*;
 
 fn forget(node: &str) -> Action {
-    Action::Forget { node: node.to_owned(), identity: Identity::default() }
+    Action::Forget { report: node.to_owned(), identity: Identity::default() }
 }
 
 const SECOND: Duration = Duration::from_secs(1);

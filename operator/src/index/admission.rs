@@ -1,11 +1,11 @@
-//! Admission configuration; and, while an object asks for sidecars, all namespaces and the pods
-//! with a sidecar.
+//! Admission configuration; while an object asks for sidecars, all namespaces and the pods with a
+//! sidecar; and while an object asks for a redirect, all pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use isp_api::sidecar::Labels;
-use isp_plan::cluster::{Admission, SidecarPod};
+use isp_plan::cluster::{Admission, RedirectPod, SidecarPod};
 use isp_plan::{Cluster, Key, observe};
 use isp_runtime::readiness::Readiness;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -25,7 +25,10 @@ pub(crate) enum AdmissionUpdate {
     /// Whether the API server serves MutatingAdmissionPolicies.
     PoliciesServed(bool),
     Namespaces(Event<PartialObjectMeta<Namespace>>),
+    /// Pods with a sidecar.
     Pods(Event<Pod>),
+    /// All pods.
+    AllPods(Event<Pod>),
 }
 
 /// The progress of each watch.
@@ -35,6 +38,8 @@ pub(super) struct Readings {
     /// True until it is known whether the API server serves policies.
     unasked: bool,
     asked: Option<Asked>,
+    /// Set while an object asks for a redirect.
+    redirects: Option<Reading<Key, RedirectPod>>,
 }
 
 /// The watches that run while an object asks for sidecars.
@@ -51,6 +56,7 @@ impl Readings {
             published: Reading::new(pending("validatingwebhookconfigurations")),
             unasked: true,
             asked: None,
+            redirects: None,
         }
     }
 
@@ -64,6 +70,7 @@ impl Readings {
             ("whether there are mutatingadmissionpolicies", !self.unasked),
             ("namespaces", namespaces),
             ("pods with a sidecar", pods),
+            ("all pods", self.redirects.as_ref().is_none_or(Reading::is_whole)),
         ]
         .into_iter()
         .filter(|(_, whole)| !whole)
@@ -80,6 +87,17 @@ impl Readings {
         self.asked = None;
         cluster.namespaces.clear();
         cluster.sidecars.clear();
+    }
+
+    /// Waits for all pods to be listed.
+    pub(super) fn follow_redirects(&mut self) {
+        self.redirects = Some(Reading::new(None));
+    }
+
+    /// Drops these pods.
+    pub(super) fn forget_redirects(&mut self, cluster: &mut Cluster) {
+        self.redirects = None;
+        cluster.redirects.clear();
     }
 
     pub(super) fn take(&mut self, cluster: &mut Cluster, update: AdmissionUpdate) -> News {
@@ -108,6 +126,10 @@ impl Readings {
             AdmissionUpdate::Pods(event) => {
                 let Some(Asked { pods, .. }) = &mut self.asked else { return News::Nothing };
                 pods.take(&mut cluster.sidecars, event, pod_key, |object| observe::sidecar_pod(&object))
+            }
+            AdmissionUpdate::AllPods(event) => {
+                let Some(pods) = &mut self.redirects else { return News::Nothing };
+                pods.take(&mut cluster.redirects, event, pod_key, |object| observe::redirect_pod(&object))
             }
         }
     }

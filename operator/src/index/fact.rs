@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isp_api::IngressSourcePreserve;
 use isp_api::sidecar::Labels;
-use isp_plan::cluster::{DaemonSet, Identity, Node, Pod, Report, Service, SidecarPod, Written};
+use isp_plan::cluster::{DaemonSet, Identity, Node, Pod, RedirectPod, Report, Service, SidecarPod, Written};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::News;
@@ -113,10 +113,12 @@ impl Fact for Report {
     }
 
     fn news_after(&self, before: &Self) -> News {
-        let Self { identity, pool, revision, connected, acknowledged } = self;
-        let same = *pool == before.pool
+        let Self { identity, mode, pool, revision, active, served, acknowledged } = self;
+        let same = *mode == before.mode
+            && *pool == before.pool
             && *revision == before.revision
-            && *connected == before.connected
+            && *active == before.active
+            && *served == before.served
             && *acknowledged == before.acknowledged;
         judge_identity(identity, &before.identity, same)
     }
@@ -170,4 +172,4 @@ macro_rules! only_watched {
     };
 }
 
-only_watched!(Pod, SidecarPod, Arc<Labels>, String);
+only_watched!(Pod, RedirectPod, SidecarPod, Arc<Labels>, String);

@@ -389,8 +389,8 @@ fn nodes_that_report_the_same_share_it() {
             "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
             "spec": {},
             "status": {
-                "pool": "default", "mode": "Filter", "proxyConnected": true,
-                "views": [{"object": "a", "uid": "u", "generation": 2, "view": "Hidden", "relisted": true}],
+                "pool": "default", "mode": "Filter", "active": true,
+                "views": [{"object": "a", "uid": "u", "generation": 2, "view": "Hidden", "received": true}],
             },
         }))
     };

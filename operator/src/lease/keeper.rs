@@ -12,7 +12,7 @@ use kube::api::PostParams;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Election, Step, Timing};
@@ -23,8 +23,9 @@ use crate::observer::config;
 const NAME: &str = "sourcepreserve-operator";
 /// Delay before retrying a failed request.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Time limit for releasing the Lease on shutdown.
-const RELEASE: Duration = Duration::from_secs(2);
+/// Time limit for releasing the Lease on shutdown, and the delay before retrying a failed request.
+const RELEASE: Duration = Duration::from_secs(4);
+const RELEASE_AGAIN: Duration = Duration::from_millis(200);
 
 /// Until when this replica may act, if it leads. Receivers are notified when leadership begins or
 /// ends, not on each renewal.
@@ -32,7 +33,7 @@ const RELEASE: Duration = Duration::from_secs(2);
 pub(crate) struct Leadership(watch::Receiver<Option<Instant>>);
 
 impl Leadership {
-    /// Whether this replica leads now.
+    /// Whether this replica is the leader now.
     pub(crate) fn leads(&self) -> bool {
         self.0.borrow().is_some_and(|until| until > Instant::now())
     }
@@ -89,16 +90,25 @@ impl Keeper {
             () = end => {}
         }
         self.leads.send_replace(None);
-        if let Some(lease) = self.election.released(Timestamp::now()) {
-            match timeout(RELEASE, self.api.replace(NAME, &PostParams::default(), &lease)).await {
-                Ok(Ok(_)) => info!("gave the lease back"),
-                Ok(Err(error)) => {
-                    debug!(error = plain(&error), "the lease could not be given back; it expires");
-                }
-                Err(_) => debug!("the lease could not be given back in time; it expires"),
-            }
+        if timeout(RELEASE, self.release()).await.is_err() {
+            warn!("cannot release the lease; it will expire");
         }
         self.metrics.leads(false);
+    }
+
+    /// Releases the Lease, if this replica holds it. The shutdown may have cancelled a renewal that
+    /// the API server carries out all the same, so the known version may be out of date.
+    async fn release(&mut self) {
+        while let Some(lease) = self.election.released(Timestamp::now()) {
+            match self.api.replace(NAME, &PostParams::default(), &lease).await {
+                Ok(_) => return info!("released the lease"),
+                Err(error) => debug!(error = plain(&error), "cannot release the lease; retrying"),
+            }
+            sleep(RELEASE_AGAIN).await;
+            if let Ok(lease) = self.api.get_opt(NAME).await {
+                self.election.observe(lease, Instant::now());
+            }
+        }
     }
 
     async fn keep(&mut self) {
@@ -169,14 +179,14 @@ impl Keeper {
             Err(_) => Some(format!("no answer within {:?}", self.timing.renew)),
         };
         match failure {
-            None if std::mem::take(&mut self.failing) => info!("the lease can be reached again"),
+            None if std::mem::take(&mut self.failing) => info!("reached the lease again"),
             None => {}
             Some(error) => {
                 self.election.failed(Instant::now() + AGAIN);
                 if std::mem::replace(&mut self.failing, true) {
-                    debug!(error, "the lease still cannot be reached");
+                    debug!(error, "still cannot reach the lease");
                 } else {
-                    warn!(error, "the lease cannot be reached; it is tried again");
+                    warn!(error, "cannot reach the lease; retrying");
                 }
             }
         }
@@ -193,9 +203,9 @@ impl Keeper {
         if did != does {
             let holder = self.election.holder().unwrap_or("nobody");
             if does {
-                info!("this replica leads");
+                info!("this replica is the leader");
             } else {
-                info!(holder, "this replica no longer leads");
+                info!(holder, "this replica is no longer the leader");
             }
             self.metrics.leads(does);
         }

@@ -57,9 +57,9 @@ impl Reading {
                 Err(_) => format!("no answer within {} s", DEADLINE.as_secs()),
             };
             if self.backoff.has_failed() {
-                debug!(config_map = %key, error = failure, "this ConfigMap of kube-proxy still cannot be read");
+                debug!(config_map = %key, error = failure, "still cannot read this ConfigMap of kube-proxy");
             } else {
-                warn!(config_map = %key, error = failure, "a ConfigMap of kube-proxy cannot be read; it is tried again");
+                warn!(config_map = %key, error = failure, "cannot read a ConfigMap of kube-proxy; retrying");
             }
             self.found.insert(key, BTreeMap::new());
             self.left.insert(name);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
-use isp_api::sidecar::policy::API_VERSION;
 use isp_client::plain;
+use isp_plan::build::pod_policy::API_VERSION;
 use isp_plan::own::OwnKind;
 use kube::Client;
 use tracing::{debug, info, warn};
@@ -67,14 +67,11 @@ async fn ask(client: Client, before: Asked) -> Option<(bool, Asked)> {
             Err(error) => {
                 let error = plain(&error);
                 if std::mem::replace(&mut failing, true) {
-                    debug!(
-                        error,
-                        "the API server still does not say whether it has MutatingAdmissionPolicies"
-                    );
+                    debug!(error, "still cannot tell whether the API server has MutatingAdmissionPolicies");
                 } else {
                     warn!(
                         error,
-                        "the API server does not say whether it has MutatingAdmissionPolicies; it is asked again"
+                        "cannot tell whether the API server has MutatingAdmissionPolicies; retrying"
                     );
                 }
                 wait = AGAIN;

@@ -45,6 +45,31 @@ async fn an_object_that_asks_for_sidecars_is_followed_wherever_that_was_first_se
     assert!(!follows(&observer), "and no longer");
 }
 
+#[tokio::test]
+async fn all_pods_are_followed_only_while_an_object_asks_for_a_redirect() {
+    let mut observer = observer();
+    for event in
+        [watcher::Event::Init, watcher::Event::InitApply(*object("1", &json!([]))), watcher::Event::InitDone]
+    {
+        observer.index.take(Update::Objects(Box::new(event)));
+    }
+    let follows = |observer: &Observer| observer.index.missing().contains(&"all pods".to_owned());
+    let entry = |change: Value| {
+        let mut entry = json!({"namespaceSelector": {"matchLabels": {"team": "shop"}}});
+        entry.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        json!([entry])
+    };
+    let redirect = json!({"redirect": {"inbound": {"method": "REDIRECT", "port": 15006}}});
+    for (version, sidecars, expected) in [
+        ("2", entry(json!({})), false),
+        ("3", entry(redirect), true),
+        ("4", entry(json!({"interceptionMode": "TPROXY"})), false),
+    ] {
+        assert_eq!(observer.take_answer(written(&object(version, &sidecars))), News::Facts);
+        assert_eq!(follows(&observer), expected, "{sidecars}");
+    }
+}
+
 fn written(object: &IngressSourcePreserve) -> Answer {
     Answer::Written(Written::PreserveStatus, Box::new(serde_json::from_value(json!(object)).unwrap()))
 }

@@ -1,11 +1,13 @@
 //! The chart and kustomize install the same objects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::difference::{self, Difference};
+use serde_json::{Value, json};
 
 use crate::helm::{chart, helm};
-use crate::rendered::{SYSTEM, kustomized, nowhere, objects, render};
+use crate::rendered::{kustomized, nowhere, objects, render};
 
 /// Objects by API version, kind, namespace and name.
 fn by_name(objects: Vec<Value>) -> BTreeMap<[String; 4], Value> {
@@ -23,38 +25,24 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<[String; 4], Value> {
     by_name
 }
 
-/// The differences between two values, one line each. Numbers are equal with and without a zero
-/// fraction.
-fn compare(place: &str, chart: &Value, kustomize: &Value, differences: &mut Vec<String>) {
-    match (chart, kustomize) {
-        (Value::Object(one), Value::Object(other)) => {
-            for key in one.keys().chain(other.keys()).collect::<BTreeSet<_>>() {
-                let of = |object: &Map<String, Value>| object.get(key).cloned().unwrap_or(json!("(nothing)"));
-                compare(&format!("{place}.{key}"), &of(one), &of(other), differences);
-            }
-        }
-        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
-            for (index, (one, other)) in one.iter().zip(other).enumerate() {
-                compare(&format!("{place}[{index}]"), one, other, differences);
-            }
-        }
-        (Value::Number(one), Value::Number(other)) if one.as_f64() == other.as_f64() => {}
-        (one, other) if one == other => {}
-        (one, other) => differences.push(format!("{place}: {one} in the chart, {other} by kustomize")),
-    }
+/// The differences between an object of the chart and of kustomize, one line each.
+fn compare(place: &str, chart: &Value, kustomize: &Value) -> Vec<String> {
+    let text = |side: &Option<Value>| side.clone().unwrap_or(json!("(nothing)")).to_string();
+    let line = |found: &Difference| {
+        format!("{}: {} in the chart, {} by kustomize", found.place, text(&found.before), text(&found.after))
+    };
+    difference::between(place, chart, kustomize).iter().map(line).collect()
 }
 
 #[test]
 fn differences_are_found_however_deep_they_are() {
-    let mut differences = Vec::new();
     let (one, other) = (json!({"a": [1, {"b": "x"}], "c": 1}), json!({"a": [1.0, {"b": "y"}], "d": null}));
-    compare("it", &one, &other, &mut differences);
     let found = [
         r#"it.a[1].b: "x" in the chart, "y" by kustomize"#,
         r#"it.c: 1 in the chart, "(nothing)" by kustomize"#,
         r#"it.d: "(nothing)" in the chart, null by kustomize"#,
     ];
-    assert_eq!(differences, found);
+    assert_eq!(compare("it", &one, &other), found);
 }
 
 #[test]
@@ -83,7 +71,7 @@ fn are_equal(overlay: &str, values: &[&str]) {
     assert_eq!(by_chart.keys().collect::<Vec<_>>(), by_kustomize.keys().collect::<Vec<_>>());
     let mut differences = Vec::new();
     for (name, object) in &by_kustomize {
-        compare(&format!("{name:?}"), &by_chart[name], object, &mut differences);
+        differences.extend(compare(&format!("{name:?}"), &by_chart[name], object));
     }
     assert!(differences.is_empty(), "chart and kustomize differ:\n{}", differences.join("\n"));
     assert!(by_chart.len() >= 20, "only {} objects were compared", by_chart.len());

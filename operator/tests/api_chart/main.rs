@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod equal;
-#[path = "../common/helm.rs"]
 mod helm;
 mod release;
 mod rendered;

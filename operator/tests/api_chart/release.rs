@@ -3,20 +3,18 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use isp_lab::docs::{Block, Terminal};
-use isp_lab::{ControlPlane, Output, provision, until};
+use isp_lab::{ControlPlane, Output, provision};
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::{repository, until};
 use serde_json::{Value, json};
 
-use crate::helm::{chart, helm, path, say};
-use crate::rendered::{RELEASE, SYSTEM, objects, render};
+use crate::helm::{chart, helm, say};
+use crate::rendered::{RELEASE, objects, render};
 
 const DEFINITION: &str = "ingresssourcenodes.sourcepreserve.io";
 const CONFIGURATION: &str = "sourcepreserve.io";
-
-/// Generous timeout for things that should happen at once, for busy machines.
-const DEADLINE: Duration = Duration::from_mins(1);
 
 /// The last step uses a command from the docs.
 pub(crate) async fn comes_and_goes(cluster: &ControlPlane, take_over: &Block) {
@@ -86,7 +84,7 @@ async fn an_upgrade_brings_definitions_and_leaves_what_the_webhook_wrote(cluster
 
     let written = fill_the_secret(cluster).await;
     let next = tempfile::tempdir().unwrap();
-    copy(&path("manifests/chart"), next.path());
+    copy(&repository::file("manifests/chart"), next.path());
     let template = next.path().join("templates/crds-ingresssourcenodes.yaml");
     let text = fs::read_to_string(&template).unwrap();
     fs::write(&template, text.replace("\n    - isn\n", "\n    - isn\n    - isnode\n")).unwrap();
@@ -138,11 +136,15 @@ async fn an_uninstallation_leaves_definitions_and_objects(
     installed: &[[String; 3]],
     kept: &[[String; 3]],
 ) {
-    let sample = path("manifests/samples/minimal.yaml").display().to_string();
+    let sample = repository::path("manifests/samples/minimal.yaml");
     succeed(cluster.kubectl(&["apply", "-f", &sample]).await.unwrap());
     uninstall(cluster);
     for name in installed {
-        until(DEADLINE, &format!("{name:?} is gone"), async || get(cluster, name).await.is_none()).await;
+        until(&format!("{name:?} is gone"), async || match get(cluster, name).await {
+            None => Ok(()),
+            Some(object) => Err(object),
+        })
+        .await;
     }
     for name in kept {
         assert!(get(cluster, name).await.is_some(), "{name:?} is gone");
@@ -161,7 +163,7 @@ fn another_release_is_taken_over_when_asked(cluster: &ControlPlane) {
 }
 
 async fn an_installation_by_kustomize_is_taken_over_when_asked(cluster: &ControlPlane, take_over: &Block) {
-    let overlay = path("manifests/overlays/default").display().to_string();
+    let overlay = repository::path("manifests/overlays/default");
     succeed(cluster.kubectl(&["apply", "--server-side", "-k", &overlay]).await.unwrap());
     let deployment = ["Deployment.apps", "sourcepreserve-operator", &format!("--namespace={SYSTEM}")];
     let deployment = deployment.map(str::to_owned);

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::Command;
 
 use isp_lab::provision::{self, KubernetesVersion};
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::repository;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::helm::{chart, helm, path, printed, say};
+use crate::helm::{chart, helm, printed, say};
 
-/// The namespace of the project.
-pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 /// The name of the release in tests.
 pub(crate) const RELEASE: &str = "sourcepreserve";
 
@@ -30,8 +30,10 @@ pub(crate) fn render(values: &[&str]) -> Result<String, String> {
 /// The output of kustomize for an overlay.
 pub(crate) fn kustomized(overlay: &str) -> String {
     let kubectl = provision::program_of(KubernetesVersion::default(), "kubectl", say).unwrap();
-    let output =
-        Command::new(kubectl).arg("kustomize").arg(path("manifests/overlays").join(overlay)).output();
+    let output = Command::new(kubectl)
+        .arg("kustomize")
+        .arg(repository::file("manifests/overlays").join(overlay))
+        .output();
     printed(&output.unwrap()).unwrap()
 }
 

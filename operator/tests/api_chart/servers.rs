@@ -3,10 +3,11 @@
 
 use isp_lab::provision::KubernetesVersion;
 use isp_lab::{ControlPlane, docs};
+use isp_testkit::control_plane::SYSTEM;
 use serde_json::Value;
 
 use crate::release;
-use crate::rendered::{SYSTEM, kustomized, object, objects, render};
+use crate::rendered::{kustomized, object, objects, render};
 
 /// Dry runs of these texts, with server-side and client-side apply. Warnings count as failures.
 async fn try_out(cluster: &ControlPlane, namespace: &str, texts: [&str; 2]) {

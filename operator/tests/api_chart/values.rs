@@ -1,8 +1,9 @@
 //! Valid values take effect, and invalid ones are rejected by name.
 
+use isp_testkit::control_plane::SYSTEM;
 use serde_json::{Value, json};
 
-use crate::rendered::{SYSTEM, object, objects, render};
+use crate::rendered::{object, objects, render};
 
 fn rendered(values: &[&str]) -> Vec<Value> {
     objects(&render(values).unwrap())
@@ -19,22 +20,29 @@ fn images_are_made_of_registry_name_and_tag_or_named_as_a_whole() {
         let operator = object(&objects, "Deployment", "sourcepreserve-operator");
         let webhook = object(&objects, "Deployment", "sourcepreserve-webhook");
         let operator = &pod(&operator)["containers"][0];
-        let agent = operator["env"].as_array().unwrap().iter().find(|set| set["name"] == "AGENT_IMAGE");
-        [&operator["image"], &pod(&webhook)["containers"][0]["image"], &agent.unwrap()["value"]]
+        let webhook = &pod(&webhook)["containers"][0];
+        let variable = |container: &Value, name: &str| {
+            let set = container["env"].as_array().unwrap().iter().find(|set| set["name"] == name);
+            set.unwrap()["value"].clone()
+        };
+        let (agent, redirect) = (variable(operator, "AGENT_IMAGE"), variable(webhook, "REDIRECT_IMAGE"));
+        [&operator["image"], &webhook["image"], &agent, &redirect]
             .map(|image| image.as_str().unwrap().to_owned())
     };
     let elsewhere = [r#"image.registry="registry.example/isp""#, r#"image.tag="1.2.3""#];
     assert_eq!(
         images(&elsewhere),
-        ["operator", "webhook", "proxy-agent"].map(|name| format!("registry.example/isp/{name}:1.2.3"))
+        ["operator", "webhook", "proxy-agent", "pod-redirect"]
+            .map(|name| format!("registry.example/isp/{name}:1.2.3"))
     );
     let whole = [
         r#"operator.image="one@sha256:0a""#,
         r#"webhook.image="two:2""#,
         r#"agent.image="three:3""#,
+        r#"redirect.image="four:4""#,
         r#"image.tag="1.2.3""#,
     ];
-    assert_eq!(images(&whole), ["one@sha256:0a", "two:2", "three:3"]);
+    assert_eq!(images(&whole), ["one@sha256:0a", "two:2", "three:3", "four:4"]);
 }
 
 #[test]
@@ -140,6 +148,24 @@ fn policies_know_the_api_servers_when_they_are_told_and_can_be_left_out() {
 }
 
 #[test]
+fn a_pod_monitor_comes_when_it_is_asked_for_and_looks_where_the_programs_are() {
+    let monitors = |values: &[&str]| {
+        let mut objects = rendered(values);
+        objects.retain(|object| object["kind"] == "PodMonitor");
+        objects
+    };
+    assert!(monitors(&[]).is_empty());
+    let asked = monitors(&[
+        "podMonitor.install=true",
+        r#"podMonitor.labels={"release":"prometheus"}"#,
+        r#"kubeProxy.namespace="proxies""#,
+    ]);
+    let monitor = object(&asked, "PodMonitor", "sourcepreserve");
+    assert_eq!(monitor["metadata"]["labels"]["release"], "prometheus");
+    assert_eq!(monitor["spec"]["namespaceSelector"]["matchNames"], json!([SYSTEM, "proxies"]));
+}
+
+#[test]
 fn the_webhook_answers_only_those_whose_authority_and_names_are_set() {
     let of = |values: &[&str]| object(&rendered(values), "Deployment", "sourcepreserve-webhook");
     let anybody = of(&[]);
@@ -178,6 +204,7 @@ fn a_value_that_makes_no_sense_is_refused_by_its_name() {
         (r#"networkPolicy.apiServers=["10.0.0.10"]"#, "/networkPolicy/apiServers/0"),
         // The cluster's CA signs certificates for more than API servers.
         (r#"webhook.callers.configMap="kube-root-ca.crt""#, "/webhook/callers/names"),
+        (r#"podMonitor.install="yes""#, "/podMonitor/install"),
         ("networkPolicy.enabled=true", "'/networkPolicy': additional properties 'enabled'"),
     ] {
         let refused = render(&[value]).unwrap_err();

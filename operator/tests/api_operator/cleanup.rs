@@ -1,6 +1,9 @@
 //! `operator cleanup`, used to uninstall.
 
-use crate::harness::{Operator, SYSTEM, apply, command, kubectl, until};
+use isp_testkit::control_plane::{SYSTEM, apply, kubectl};
+use isp_testkit::until;
+
+use crate::harness::{Operator, command};
 use crate::reconcile::{World, is_as_it_was, is_preserved, object, service, world};
 
 /// Whether it succeeded, its stdout and its stderr.
@@ -53,7 +56,7 @@ async fn what_is_left_when_the_time_is_over_is_named() {
     let (success, _, complaint) = clean_up(&world, &["--timeout=5s"]).await;
     assert!(!success);
     assert!(
-        complaint.contains("not everything is back after 5s")
+        complaint.contains("not everything was restored after 5s")
             && complaint.contains("ingresssourcepreserve/held"),
         "{complaint}"
     );

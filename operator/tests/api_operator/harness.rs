@@ -2,50 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use isp_lab::{ControlPlane, Program, free_address};
+use isp_lab::{ControlPlane, free_address};
+use isp_testkit::Program;
+use isp_testkit::control_plane::{self, SYSTEM, apply};
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
-
-/// Generous timeout for things that should happen at once, for busy machines.
-const DEADLINE: Duration = Duration::from_mins(1);
-/// The namespace of the operator.
-pub(crate) const SYSTEM: &str = "sourcepreserve-system";
-
-pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
-
-/// Waits until the condition holds.
-pub(crate) async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
-    isp_lab::until(DEADLINE, what, is_so).await;
-}
-
-/// Runs kubectl, which must succeed, and returns its output.
-pub(crate) async fn kubectl<S: AsRef<str>>(cluster: &ControlPlane, arguments: &[S]) -> String {
-    let output = cluster.kubectl(arguments).await.unwrap();
-    assert!(output.success, "{output:?}");
-    output.stdout
-}
-
-pub(crate) async fn apply(cluster: &ControlPlane, objects: &Value) {
-    let output = cluster.kubectl_with_input(&["apply", "-f", "-"], &objects.to_string()).await.unwrap();
-    assert!(output.success, "{output:?}");
-}
-
-/// Installs the CRDs, so that the operator can list every kind.
-pub(crate) async fn install_definitions(cluster: &ControlPlane) {
-    let crds = root().join("crds").display().to_string();
-    kubectl(cluster, &["apply", "--server-side", "-f", &crds]).await;
-    kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "-f", &crds]).await;
-}
+use serde_json::json;
 
 /// Installs everything as a user would. Returns a kubeconfig of the operator's ServiceAccount.
 pub(crate) async fn install(cluster: &ControlPlane, directory: &Path) -> PathBuf {
-    let overlay = root().join("manifests/overlays/default").display().to_string();
-    kubectl(cluster, &["apply", "--server-side", "-k", &overlay]).await;
-    install_definitions(cluster).await;
+    control_plane::install(cluster).await;
     let path = directory.join("kubeconfig");
     cluster.write_kubeconfig_of(SYSTEM, "sourcepreserve-operator", &path).await.unwrap();
     path
@@ -70,11 +36,16 @@ pub(crate) struct Operator(Program);
 impl Operator {
     /// Starts it with a lease duration of ten seconds.
     pub(crate) fn start(kubeconfig: &Path, namespace: &str, identity: &str) -> Self {
+        Self::start_with_lease(kubeconfig, namespace, identity, 10)
+    }
+
+    /// Starts it with a lease duration of this many seconds.
+    pub(crate) fn start_with_lease(kubeconfig: &Path, namespace: &str, identity: &str, seconds: u64) -> Self {
         let admin = free_address().unwrap();
         let mut command = command(kubeconfig, namespace, identity);
         command.args(["run", "--agent-image=agent:1", &format!("--admin={admin}")]).args([
-            "--lease-duration=10s",
-            "--renew-deadline=6s",
+            &format!("--lease-duration={seconds}s"),
+            &format!("--renew-deadline={}s", seconds * 6 / 10),
             "--renew-interval=1s",
         ]);
         Self(Program::start("operator", command, admin).unwrap())

@@ -3,16 +3,30 @@
 use std::time::{Duration, Instant};
 
 use isp_lab::ControlPlane;
+use isp_testkit::control_plane::install_crds;
+use isp_testkit::until;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::Api;
 use nix::sys::signal::Signal;
 
-use crate::harness::{Operator, install_definitions, make_namespace, until};
+use crate::harness::{Operator, make_namespace};
 use crate::way::Way;
 
 async fn cluster(namespace: &str) -> &'static ControlPlane {
     let cluster = ControlPlane::shared().await.unwrap();
-    install_definitions(cluster).await;
+    install_crds(cluster).await;
     make_namespace(cluster, namespace).await;
     cluster
+}
+
+/// The seconds of a Lease that does not expire during a test.
+const A_MINUTE: u64 = 60;
+/// Without waiting for such a Lease, on a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(40);
+
+async fn lease(cluster: &ControlPlane, namespace: &str) -> LeaseSpec {
+    let leases: Api<Lease> = Api::namespaced(cluster.client().unwrap(), namespace);
+    leases.get("sourcepreserve-operator").await.unwrap().spec.unwrap()
 }
 
 /// Waits until one of the two leads. Returns the leader first.
@@ -22,9 +36,10 @@ async fn leader(one: Operator, other: Operator) -> (Operator, Operator) {
 }
 
 #[tokio::test]
-async fn one_of_two_leads_and_the_other_takes_over_when_it_is_killed_and_at_once_when_it_ends() {
+async fn one_of_two_leads_and_the_other_takes_over_when_it_is_killed() {
     let namespace = "lease-takeover";
-    let kubeconfig = cluster(namespace).await.kubeconfig();
+    let cluster = cluster(namespace).await;
+    let kubeconfig = cluster.kubeconfig();
     let start = |identity| Operator::start(&kubeconfig, namespace, identity);
     let (first, second) = leader(start("one"), start("two")).await;
     until("both are ready", async || first.is_ready() && second.is_ready()).await;
@@ -33,33 +48,43 @@ async fn one_of_two_leads_and_the_other_takes_over_when_it_is_killed_and_at_once
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    let killed = Instant::now();
     first.signal(Signal::SIGKILL);
+    let last = lease(cluster, namespace).await;
     until("the other one takes over", async || second.leads()).await;
-    // The Lease was renewed about a second before the kill and lasts ten.
-    assert!(killed.elapsed() > Duration::from_secs(6), "not before it expired: {:?}", killed.elapsed());
+    let next = lease(cluster, namespace).await;
+    assert_ne!(next.holder_identity, last.holder_identity);
+    let waited = next.acquire_time.unwrap().0.duration_since(last.renew_time.unwrap().0);
+    assert!(waited.as_secs() >= 10, "not before it expired: {waited:?}");
+}
 
-    let third = start("three");
-    until("a new one is ready", async || third.is_ready()).await;
-    assert!(!third.leads() && second.leads());
+#[tokio::test]
+async fn one_that_ends_gives_its_lease_away_at_once() {
+    let namespace = "lease-given-away";
+    let kubeconfig = cluster(namespace).await.kubeconfig();
+    let start = |identity| Operator::start_with_lease(&kubeconfig, namespace, identity, A_MINUTE);
+    let mut first = start("one");
+    until("it leads", async || first.leads()).await;
+    let second = start("two");
+    until("a new one is ready", async || second.is_ready()).await;
+    assert!(!second.leads() && first.leads());
     let told = Instant::now();
-    let mut second = second;
-    assert!(second.end(), "{}", second.log());
-    until("the new one takes over", async || third.leads()).await;
-    assert!(told.elapsed() < Duration::from_secs(6), "it need not expire: {:?}", told.elapsed());
+    assert!(first.end(), "{}", first.log());
+    until("the new one takes over", async || second.leads()).await;
+    assert!(told.elapsed() < AT_ONCE, "it need not expire: {:?}", told.elapsed());
 }
 
 #[tokio::test]
 async fn a_replica_that_comes_back_under_its_name_goes_on_without_waiting() {
     let namespace = "lease-again";
     let kubeconfig = cluster(namespace).await.kubeconfig();
-    let first = Operator::start(&kubeconfig, namespace, "same");
+    let start = || Operator::start_with_lease(&kubeconfig, namespace, "same", A_MINUTE);
+    let first = start();
     until("it leads", async || first.leads()).await;
     first.signal(Signal::SIGKILL);
     let again = Instant::now();
-    let second = Operator::start(&kubeconfig, namespace, "same");
+    let second = start();
     until("it leads again", async || second.leads()).await;
-    assert!(again.elapsed() < Duration::from_secs(6), "{:?}", again.elapsed());
+    assert!(again.elapsed() < AT_ONCE, "{:?}", again.elapsed());
 }
 
 #[tokio::test]

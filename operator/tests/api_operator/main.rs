@@ -6,5 +6,6 @@ mod cleanup;
 mod harness;
 mod lease;
 mod manifests;
+mod pod_policy;
 mod reconcile;
 mod way;

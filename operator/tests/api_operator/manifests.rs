@@ -1,13 +1,13 @@
 //! The manifests, validated by the API server.
 
 use isp_lab::ControlPlane;
+use isp_testkit::control_plane::{SYSTEM, apply, kubectl};
+use isp_testkit::repository;
 use serde_json::{Value, json};
-
-use crate::harness::{SYSTEM, apply, kubectl, root};
 
 /// The objects of a kustomization, after a server-side dry run without warnings.
 async fn try_out(cluster: &ControlPlane, kustomization: &str) -> Vec<Value> {
-    let path = root().join(kustomization).display().to_string();
+    let path = repository::path(kustomization);
     let built = kubectl(cluster, &["kustomize", &path]).await;
     let objects: Vec<Value> = serde_yaml::Deserializer::from_str(&built)
         .map(|document| serde::Deserialize::deserialize(document).unwrap())

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use isp_lab::ControlPlane;
+use isp_testkit::control_plane::{SYSTEM, apply, kubectl};
+use isp_testkit::{Patience, until};
 use serde_json::{Value, json};
 
-use crate::harness::{Operator, SYSTEM, apply, install, kubectl, until};
+use crate::harness::{Operator, install};
 use crate::way::Way;
 
 /// A cluster with everything installed, and the operator's own kubeconfig.
@@ -205,7 +207,8 @@ async fn connections_that_die_without_a_word_are_replaced() {
     apply(cluster, &object("one")).await;
     // A watch that is silent for 70 seconds is given up.
     let deadline = Duration::from_mins(3);
-    isp_lab::until(deadline, "the Service is preserved", async || is_preserved(&service(cluster).await))
+    Patience::of(deadline)
+        .until("the Service is preserved", async || is_preserved(&service(cluster).await))
         .await;
     assert!(operator.leads());
 }

@@ -1,9 +1,10 @@
 //! The cluster's kube-proxy, with and without its own node affinity.
 
+use isp_testkit::kube_proxy::{configuration, daemon_set};
+use isp_testkit::simulated::Cluster;
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::made::{configuration, daemon_set};
+use crate::PROGRAM;
 use crate::services::make;
 
 fn terms() -> Value {
@@ -19,7 +20,7 @@ async fn cluster() -> Cluster {
         ("work-1", json!({"kind": "work"})),
         ("work-2", json!({"kind": "work"})),
     ];
-    let cluster = Cluster::start(&nodes).await;
+    let cluster = Cluster::start(PROGRAM, &nodes).await;
     cluster.create(&configuration(), "kubeadm").await;
     cluster
 }

@@ -3,12 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-#[path = "../common/cluster.rs"]
-#[allow(dead_code, reason = "other test programs use the rest of it")]
-mod cluster;
-#[path = "../common/kube_proxy.rs"]
-mod made;
-
 mod kube_proxy;
 mod objects;
 mod services;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_operator");

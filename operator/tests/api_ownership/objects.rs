@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use isp_testkit::kube_proxy;
+use isp_testkit::simulated::Cluster;
 use serde_json::json;
 
-use crate::cluster::Cluster;
+use crate::PROGRAM;
 use crate::services::make;
 
 #[tokio::test]
 async fn the_newer_of_two_that_claim_a_service_waits_and_then_has_it() {
-    let cluster = Cluster::start(&[("edge", json!({"ingress": ""}))]).await;
+    let cluster = Cluster::start(PROGRAM, &[("edge", json!({"ingress": ""}))]).await;
     let service = make(&cluster, "shared").await;
     let spec = json!({
         "ingressNodes": {"selector": {"matchLabels": {"ingress": ""}}},
@@ -31,9 +33,9 @@ async fn the_newer_of_two_that_claim_a_service_waits_and_then_has_it() {
 #[tokio::test]
 async fn the_newer_of_two_that_disagree_on_a_pool_gives_way() {
     let nodes = [("edge", json!({"ingress": ""})), ("work", json!({"kind": "a"}))];
-    let cluster = Cluster::start(&nodes).await;
-    cluster.create(&crate::made::daemon_set(None), "kubeadm").await;
-    cluster.create(&crate::made::configuration(), "kubeadm").await;
+    let cluster = Cluster::start(PROGRAM, &nodes).await;
+    cluster.create(&kube_proxy::daemon_set(None), "kubeadm").await;
+    cluster.create(&kube_proxy::configuration(), "kubeadm").await;
     let stand_in = cluster.stand_in();
     let spec = |namespace: &str, selector| {
         json!({

@@ -2,9 +2,11 @@
 //! agents.
 
 use futures_util::future::join_all;
+use isp_testkit::simulated::Cluster;
+use isp_testkit::until;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, eventually};
+use crate::PROGRAM;
 
 const POLICY: &str = "externalTrafficPolicy";
 const LABEL: &str = "sourcepreserve.io/preserve";
@@ -181,7 +183,7 @@ async fn check(cluster: &Cluster, case: &Case) {
 }
 
 async fn cluster() -> Cluster {
-    Cluster::start(&[("edge", json!({"ingress": ""}))]).await
+    Cluster::start(PROGRAM, &[("edge", json!({"ingress": ""}))]).await
 }
 
 #[tokio::test]
@@ -203,7 +205,7 @@ async fn who_keeps_putting_a_field_back_is_reported_and_not_fought() {
         let mut puts = 0;
         let message = loop {
             // Either the value is back, or the operator has reported a conflict.
-            let conflict = eventually("either", async || {
+            let conflict = until("either", async || {
                 let state = cluster.state(&service).await;
                 let object: Value = cluster.object(name).await;
                 let conflict = object["status"]["conditions"]
@@ -227,7 +229,7 @@ async fn who_keeps_putting_a_field_back_is_reported_and_not_fought() {
             puts += 1;
         };
         assert_eq!(puts, 2, "{name}: {message}");
-        let who = if name == "policy" { "\"fighter\" keeps putting back" } else { "keeps putting back" };
+        let who = if name == "policy" { "\"fighter\" keeps reverting" } else { "keeps reverting" };
         assert!(message.contains(who), "{message}");
         cluster.delete(name).await;
         let after = cluster.state(&service).await;
@@ -273,8 +275,15 @@ async fn applying_the_same_object_again_changes_nothing() {
     });
     cluster.kubectl_apply(&object).await;
     cluster.wait_for("again", "Ready", "True").await;
-    let before = (cluster.version(&object).await, cluster.version(&service).await);
+    // The last writes may still be in flight.
+    let versions = async || (cluster.version(&object).await, cluster.version(&service).await);
+    let mut before = versions().await;
+    until("both come to rest", async || {
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        std::mem::replace(&mut before, versions().await) == before
+    })
+    .await;
     assert!(cluster.kubectl_apply(&object).await.contains("unchanged"));
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    assert_eq!((cluster.version(&object).await, cluster.version(&service).await), before);
+    assert_eq!(versions().await, before);
 }

@@ -1,13 +1,13 @@
 //! The permissions of each ServiceAccount, one by one: queried from the API server, and tried where
 //! it matters most.
 
-use std::time::Duration;
-
 use isp_lab::ControlPlane;
 use isp_lab::provision::KubernetesVersion;
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::until;
 use serde_json::{Value, json};
 
-use crate::stolen::{AGENT, OPERATOR, SYSTEM, Thief, WEBHOOK, install};
+use crate::stolen::{AGENT, OPERATOR, Thief, WEBHOOK, install};
 
 /// A verb, a resource (with a name, or a subresource after a double slash), and the namespace, if
 /// any.
@@ -241,7 +241,7 @@ async fn the_webhook_changes_its_ca_bundle_and_no_other_field(thief: &Thief<'_>)
     let of_webhook = |webhook: Value| configuration(json!({}), webhook);
     let secrets =
         json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["secrets"]}]);
-    isp_lab::until(Duration::from_mins(1), "the policy holds", async || {
+    until("the policy holds", async || {
         !thief.kubectl(&mine, &of_webhook(json!({"rules": secrets}))).await.success
     })
     .await;

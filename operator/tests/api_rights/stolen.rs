@@ -1,12 +1,12 @@
 //! A cluster with everything installed, and kubectl with the token of one ServiceAccount.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use isp_lab::{ControlPlane, Output};
+use isp_testkit::control_plane::{SYSTEM, kubectl};
+use isp_testkit::repository;
 use serde_json::Value;
 
-/// The namespace of the operator and the webhook.
-pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 pub(crate) const OPERATOR: (&str, &str) = (SYSTEM, "sourcepreserve-operator");
 pub(crate) const WEBHOOK: (&str, &str) = (SYSTEM, "sourcepreserve-webhook");
 pub(crate) const AGENT: (&str, &str) = ("kube-system", "proxy-agent");
@@ -14,11 +14,8 @@ pub(crate) const AGENT: (&str, &str) = ("kube-system", "proxy-agent");
 /// Installs everything as users do, and the agents' ServiceAccount, which the operator normally
 /// creates.
 pub(crate) async fn install(cluster: &ControlPlane) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    for part in ["overlays/default", "agent"] {
-        let part = root.join("manifests").join(part).display().to_string();
-        let output = cluster.kubectl(&["apply", "--server-side", "-k", &part]).await.unwrap();
-        assert!(output.success, "{output:?}");
+    for part in ["manifests/overlays/default", "manifests/agent"] {
+        kubectl(cluster, &["apply", "--server-side", "-k", &repository::path(part)]).await;
     }
 }
 

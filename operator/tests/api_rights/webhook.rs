@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use isp_lab::ControlPlane;
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::until;
 use serde_json::{Value, json};
 
-use crate::stolen::{OPERATOR, SYSTEM, Thief, WEBHOOK, install};
+use crate::stolen::{OPERATOR, Thief, WEBHOOK, install};
 
 const SECRET: &str = "sourcepreserve-webhook-ca";
 /// Matches "Forbidden" and "is forbidden".
@@ -44,10 +46,7 @@ async fn the_account_of_the_webhook_does_not_lead_to_the_operators() {
         let get = ["-n", SYSTEM, "get", "secret", name, "-o", "jsonpath={.data.token}"];
         cluster.kubectl(&get).await.unwrap().stdout
     };
-    isp_lab::until(Duration::from_mins(1), "the administrator has a token", async || {
-        !token("by-an-administrator").await.is_empty()
-    })
-    .await;
+    until("the administrator has a token", async || !token("by-an-administrator").await.is_empty()).await;
 
     let thief = Thief::of(&cluster, WEBHOOK).await;
     makes_no_secret(&thief).await;

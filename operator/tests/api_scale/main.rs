@@ -4,11 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-#[path = "../common/cluster.rs"]
-#[allow(dead_code, reason = "other test programs use the rest of it")]
-mod cluster;
-#[path = "../common/kube_proxy.rs"]
-mod made;
+mod pods;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,11 +13,11 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use isp_api::IngressSourcePreserve;
 use isp_api::preserve::Phase;
+use isp_testkit::simulated::Cluster;
+use isp_testkit::{Patience, kube_proxy, until};
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-
-use crate::cluster::Cluster;
 
 /// Number of nodes that are non-ingress nodes for every object. With a thousand objects, an agent's
 /// report is 150 kB, so reports of all nodes would only test etcd. All other nodes are ingress
@@ -114,8 +110,8 @@ fn calls(metrics: &BTreeMap<String, f64>) -> (f64, f64) {
 
 async fn fill(cluster: &Cluster, scale: &Scale) {
     cluster.namespace("web").await;
-    cluster.create(&made::daemon_set(None), "kubeadm").await;
-    cluster.create(&made::configuration(), "kubeadm").await;
+    cluster.create(&kube_proxy::daemon_set(None), "kubeadm").await;
+    cluster.create(&kube_proxy::configuration(), "kubeadm").await;
     stream::iter(0..scale.nodes)
         .for_each_concurrent(AT_ONCE, async |number| {
             let elsewhere = number + ELSEWHERE >= scale.nodes;
@@ -143,41 +139,42 @@ async fn ready(cluster: &Cluster) -> usize {
 /// The metrics once no requests are sent any more. The last status updates and the Events, which
 /// are published one by one, have to finish first.
 async fn at_rest(cluster: &Cluster) -> BTreeMap<String, f64> {
-    let started = Instant::now();
-    loop {
+    until("the operator comes to rest", async || {
         let before = metrics(cluster);
         tokio::time::sleep(Duration::from_secs(3)).await;
         let after = metrics(cluster);
-        if calls(&before) == calls(&after) {
-            return after;
-        }
-        assert!(started.elapsed() < Duration::from_mins(2), "it does not come to rest: {:?}", calls(&after));
-    }
+        if calls(&before) == calls(&after) { Ok(after) } else { Err(calls(&after)) }
+    })
+    .await
 }
 
 #[tokio::test]
 async fn many_objects_nodes_and_services_converge_and_come_to_rest() {
     let scale = Scale::asked();
-    let mut cluster = Cluster::without_operator().await;
+    let mut cluster = Cluster::without_operator(env!("CARGO_BIN_EXE_operator")).await;
     fill(&cluster, &scale).await;
     let stand_in = cluster.stand_in();
 
     // Baseline: the index is complete and there is nothing to do.
     cluster.start_operator();
-    let started = Instant::now();
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    until("the operator has read everything", async || cluster.operator().is_ready()).await;
     let floor = memory(cluster.operator().id(), "VmRSS");
 
+    let started = Instant::now();
     stream::iter(0..scale.objects)
         .for_each_concurrent(AT_ONCE, async |number| {
             cluster.preserve(&format!("o{number}"), object(number, &scale)).await;
         })
         .await;
-    let limit = Duration::from_secs(60 + 2 * scale.objects as u64);
-    while ready(&cluster).await < scale.objects {
-        assert!(started.elapsed() < limit, "{} of {} are ready", ready(&cluster).await, scale.objects);
-        tokio::time::sleep(Duration::from_secs(5)).await;
-    }
+    let limit = Duration::from_secs(120 + 2 * scale.objects as u64);
+    // Rarely, because the list of a thousand objects would load the API server.
+    let patience = Patience { limit, pause: Duration::from_secs(if scale.objects > 100 { 5 } else { 1 }) };
+    patience
+        .until(&format!("{} objects are ready", scale.objects), async || {
+            let ready = ready(&cluster).await;
+            if ready == scale.objects { Ok(()) } else { Err(ready) }
+        })
+        .await;
     let converged = started.elapsed();
     stand_in.abort();
 

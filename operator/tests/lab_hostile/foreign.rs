@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use isp_lab::ECHO_IMAGE;
+use isp_testkit::web_lab::{ELSEWHERE, OBJECT, WebLab};
+use isp_testkit::{Process, until};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use kube::Api;
 use serde_json::{Value, json};
 
-use crate::harness::{ELSEWHERE, OBJECT, Scenario, eventually};
-use crate::process::Process;
-use crate::{A_WHILE, said, wait_until_ready};
+use crate::A_WHILE;
 
 /// A DaemonSet with our labels in kube-system, one with our labels in a tenant's namespace, and one
 /// there that runs a "kube-proxy".
@@ -50,7 +50,7 @@ fn windows() -> Value {
     })
 }
 
-pub(crate) async fn objects_are_left_alone(scenario: &Scenario) {
+pub(crate) async fn objects_are_left_alone(scenario: &WebLab) {
     let lab = &scenario.lab;
     lab.kubectl(["create", "namespace", "tenant"]).await.unwrap();
     let sets = SETS.map(|(namespace, name, container)| daemon_set(namespace, name, container));
@@ -63,18 +63,18 @@ pub(crate) async fn objects_are_left_alone(scenario: &Scenario) {
         ["apply", "--server-side", "--force-conflicts", "--field-manager=sourcepreserve-operator", "-f", "-"];
     lab.kubectl_with_input(apply, &forged).await.unwrap();
     lab.apply(&windows().to_string()).await.unwrap();
-    eventually("the other node is left out", async || {
+    until("the other node is left out", async || {
         let status = scenario.objects().get(OBJECT).await.unwrap().status.unwrap_or_default();
         status.left_out.is_some_and(|left_out| left_out.nodes == ["windows-1"])
     })
     .await;
-    wait_until_ready(scenario).await;
+    scenario.wait_until_ready().await;
     tokio::time::sleep(A_WHILE).await;
-    assert_eq!(said::condition(scenario, "Ready").await.unwrap().status, "True");
+    assert_eq!(scenario.condition("Ready").await.unwrap().status, "True");
     are_still_there(scenario).await;
 }
 
-pub(crate) async fn are_still_there(scenario: &Scenario) {
+pub(crate) async fn are_still_there(scenario: &WebLab) {
     for (namespace, name, _) in SETS {
         let sets: Api<DaemonSet> = Api::namespaced(scenario.lab.client(), namespace);
         let set = sets.get_opt(name).await.unwrap();
@@ -86,7 +86,7 @@ pub(crate) async fn are_still_there(scenario: &Scenario) {
 }
 
 /// A timestamp on a node that overflows any addition.
-pub(crate) async fn an_annotation_ends_nothing(scenario: &Scenario, operator: &mut Process) {
+pub(crate) async fn an_annotation_ends_nothing(scenario: &WebLab, operator: &mut Process) {
     let forged = json!({"pool": "default", "started": "9999-12-30T22:00:00.999999999Z"});
     for manager in ["kubelet", "sourcepreserve-operator"] {
         let node = json!({
@@ -107,9 +107,9 @@ pub(crate) async fn an_annotation_ends_nothing(scenario: &Scenario, operator: &m
         scenario.lab.kubectl(arguments).await.unwrap();
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert!(operator.ended().is_none(), "{}", operator.complained());
-        wait_until_ready(scenario).await;
+        scenario.wait_until_ready().await;
     }
     let remove = "sourcepreserve.io/handover-";
     scenario.lab.kubectl(["annotate", "node", ELSEWHERE[1], remove]).await.unwrap();
-    wait_until_ready(scenario).await;
+    scenario.wait_until_ready().await;
 }

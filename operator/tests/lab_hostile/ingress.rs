@@ -1,36 +1,32 @@
 //! Ingress nodes that disappear.
 
-use isp_api::names::AGENT_POOL_LABEL;
-use isp_lab::{Answer, Place, Protocol};
-use k8s_openapi::api::core::v1::Node;
-use kube::Api;
+use isp_lab::{Place, Protocol};
+use isp_testkit::web_lab::{EDGE, ELSEWHERE, EXTERNAL, OBJECT, WebLab, addresses, has_agent_label};
+use isp_testkit::{answers, until};
 use serde_json::json;
 
-use crate::harness::{EDGE, ELSEWHERE, EXTERNAL, OBJECT, Scenario, eventually};
-use crate::{A_WHILE, addresses, said, wait_until_ready};
+use crate::A_WHILE;
 
 const LABEL: &str = "node-role.kubernetes.io/ingress";
 
-async fn stays_without_an_agent(scenario: &Scenario) {
-    let message = said::wait_for(scenario, "Degraded", "True", "LastIngressNode").await;
+async fn stays_without_an_agent(scenario: &WebLab) {
+    let message = scenario.wait_for_condition("Degraded", "True", "LastIngressNode").await;
     assert!(message.contains(EDGE), "{message}");
     tokio::time::sleep(A_WHILE).await;
-    let node = Api::<Node>::all(scenario.lab.client()).get(EDGE).await.unwrap();
-    let labels = node.metadata.labels.unwrap_or_default();
-    assert!(!labels.contains_key(AGENT_POOL_LABEL), "the last ingress node was handed over");
+    assert!(!has_agent_label(&scenario.lab, EDGE).await, "the last ingress node was handed over");
     addresses::arrive(scenario).await;
 }
 
 /// `kubectl label node edge-1 node-role.kubernetes.io/ingress-`
-pub(crate) async fn the_last_one_is_unlabelled(scenario: &Scenario) {
+pub(crate) async fn the_last_one_is_unlabelled(scenario: &WebLab) {
     scenario.lab.kubectl(["label", "node", EDGE, &format!("{LABEL}-")]).await.unwrap();
     stays_without_an_agent(scenario).await;
     scenario.lab.kubectl(["label", "node", EDGE, &format!("{LABEL}=")]).await.unwrap();
-    wait_until_ready(scenario).await;
+    scenario.wait_until_ready().await;
 }
 
 /// The selector is changed to match nothing.
-pub(crate) async fn none_is_selected(scenario: &Scenario) {
+pub(crate) async fn none_is_selected(scenario: &WebLab) {
     let select = |labels: serde_json::Value| {
         json!([{"op": "replace", "path": "/spec/ingressNodes/selector", "value": {"matchLabels": labels}}])
             .to_string()
@@ -40,12 +36,12 @@ pub(crate) async fn none_is_selected(scenario: &Scenario) {
     stays_without_an_agent(scenario).await;
     let before = select(json!({LABEL: ""}));
     scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=json", "-p", &before]).await.unwrap();
-    wait_until_ready(scenario).await;
+    scenario.wait_until_ready().await;
 }
 
 /// The application moves to a non-ingress node and the external IP follows it, as with `MetalLB`
 /// when the ingress node dies.
-pub(crate) async fn the_application_moves(scenario: &Scenario) {
+pub(crate) async fn the_application_moves(scenario: &WebLab) {
     let lab = &scenario.lab;
     let node = ELSEWHERE[0];
     // Another pod of the Service, already running.
@@ -68,26 +64,25 @@ pub(crate) async fn the_application_moves(scenario: &Scenario) {
     for (policy, phase) in [("KeepLocal", "Open"), ("FallBack", "FellBack")] {
         let patch = json!({"spec": {"whenNoIngressEndpoint": policy}}).to_string();
         lab.kubectl(["patch", "isp", OBJECT, "--type=merge", "-p", &patch]).await.unwrap();
-        wait_until_ready(scenario).await;
+        scenario.wait_until_ready().await;
         lab.kubectl(["-n", "web", "label", "pod", "frontend", "app=away", "--overwrite"]).await.unwrap();
         lab.route(EXTERNAL.parse().unwrap(), &[node]).await.unwrap();
-        eventually(
-            &format!("{policy}: somebody outside is answered where the application runs"),
-            async || {
-                let answer: Answer =
-                    lab.ask(&Place::Client, Protocol::Http, &format!("{EXTERNAL}:80")).await.unwrap();
-                answer.peer().is_some()
-            },
-        )
+        let what = format!("{policy}: an external client is answered where the application runs");
+        let target = format!("{EXTERNAL}:80");
+        answers::until(lab, &what, &Place::Client, (Protocol::Http, &target), |answer| {
+            answer.peer().is_some()
+        })
         .await;
-        eventually(&format!("{policy}: the Service is {phase}"), async || {
+        until(&format!("{policy}: the Service is {phase}"), async || {
             let status = scenario.objects().get(OBJECT).await.unwrap().status.unwrap_or_default();
-            status.services.iter().any(|service| format!("{:?}", service.state) == phase)
+            let found: Vec<_> =
+                status.services.iter().map(|service| format!("{:?}", service.state)).collect();
+            if found.iter().any(|state| state == phase) { Ok(()) } else { Err(found) }
         })
         .await;
         lab.route(EXTERNAL.parse().unwrap(), &[EDGE]).await.unwrap();
         lab.kubectl(["-n", "web", "label", "pod", "frontend", "app=frontend", "--overwrite"]).await.unwrap();
-        wait_until_ready(scenario).await;
+        scenario.wait_until_ready().await;
         addresses::arrive(scenario).await;
     }
     lab.kubectl(["-n", "web", "delete", "pod", "moved", "--grace-period=1"]).await.unwrap();

@@ -3,23 +3,24 @@
 use std::time::Duration;
 
 use isp_lab::ProxyMode;
+use isp_testkit::until;
+use isp_testkit::web_lab::{OBJECT, WebLab, addresses};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use kube::Api;
 use serde_json::json;
 
-use crate::harness::{OBJECT, Scenario, eventually};
-use crate::{A_WHILE, addresses, said, wait_until_ready};
+use crate::A_WHILE;
 
-fn sets(scenario: &Scenario) -> Api<DaemonSet> {
+fn sets(scenario: &WebLab) -> Api<DaemonSet> {
     Api::namespaced(scenario.lab.client(), "kube-system")
 }
 
-async fn generation(scenario: &Scenario) -> i64 {
+async fn generation(scenario: &WebLab) -> i64 {
     sets(scenario).get("kube-proxy").await.unwrap().metadata.generation.unwrap()
 }
 
 /// Restores the original template by a plain update, as a cluster upgrade does.
-async fn remove_affinity(scenario: &Scenario) {
+async fn remove_affinity(scenario: &WebLab) {
     let patch = json!([
         {"op": "remove", "path": "/spec/template/spec/affinity"},
         // A removal alone leaves no managedFields entry.
@@ -40,26 +41,26 @@ async fn remove_affinity(scenario: &Scenario) {
     scenario.lab.kubectl(arguments).await.unwrap();
 }
 
-async fn is_kept_off(scenario: &Scenario) -> bool {
+async fn is_kept_off(scenario: &WebLab) -> bool {
     let set = sets(scenario).get("kube-proxy").await.unwrap();
     json!(set.spec.template.spec).to_string().contains("sourcepreserve.io/agent-pool")
 }
 
 /// The first time the operator corrects it: kube-proxy leaves, and its rules are gone before the
 /// object is ready again.
-pub(crate) async fn comes_back_once(scenario: &Scenario) {
+pub(crate) async fn comes_back_once(scenario: &WebLab) {
     remove_affinity(scenario).await;
-    eventually("kube-proxy is kept off again", async || is_kept_off(scenario).await).await;
+    until("kube-proxy is kept off again", async || is_kept_off(scenario).await).await;
     // Rules written by kube-proxy's pods meanwhile do not count as acknowledged.
-    wait_until_ready(scenario).await;
+    scenario.wait_until_ready().await;
     addresses::arrive(scenario).await;
 }
 
 /// The second time the operator reports a conflict instead: each node has one kube-proxy, and the
 /// DaemonSet stays as it is.
-pub(crate) async fn is_not_fought(scenario: &Scenario) {
+pub(crate) async fn is_not_fought(scenario: &WebLab) {
     remove_affinity(scenario).await;
-    let message = said::wait_for(scenario, "Conflict", "True", "KubeProxyNotKeptOff").await;
+    let message = scenario.wait_for_condition("Conflict", "True", "KubeProxyNotKeptOff").await;
     assert!(message.contains("addon-manager"), "{message}");
     let before = generation(scenario).await;
     let agents = [
@@ -79,7 +80,7 @@ pub(crate) async fn is_not_fought(scenario: &Scenario) {
     // A change of the object makes the operator try again.
     let patch = json!({"spec": {"rollout": {"progressDeadlineSeconds": 120}}}).to_string();
     scenario.lab.kubectl(["patch", "isp", OBJECT, "--type=merge", "-p", &patch]).await.unwrap();
-    wait_until_ready(scenario).await;
+    scenario.wait_until_ready().await;
     addresses::arrive(scenario).await;
 }
 

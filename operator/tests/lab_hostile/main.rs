@@ -5,32 +5,19 @@
 //! Every test run uses nftables mode; `cargo xtask soak hostile` also runs iptables mode.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
-#![allow(dead_code, reason = "the pieces of the operator's own test are used in part")]
-
-#[path = "../lab_operator/addresses.rs"]
-mod addresses;
-#[path = "../lab_operator/harness.rs"]
-mod harness;
-#[path = "../lab_operator/operator.rs"]
-mod operator;
-#[path = "../lab_operator/process.rs"]
-mod process;
-#[path = "../lab_operator/traffic/mod.rs"]
-mod traffic;
 
 mod foreign;
 mod ingress;
 mod kube_proxy;
-mod said;
 mod upgrade;
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use harness::{AGENT_IMAGE, OBJECT, Scenario, sample};
 use isp_lab::ProxyMode;
+use isp_testkit::traffic::{STEADY, Traffic};
+use isp_testkit::web_lab::{AGENT_IMAGE, OBJECT, WebLab, addresses, operator, sample};
 use nix::sys::signal::Signal;
-use traffic::Traffic;
 
 /// The kube-proxy modes to test.
 fn modes() -> Vec<ProxyMode> {
@@ -42,18 +29,18 @@ fn modes() -> Vec<ProxyMode> {
 
 /// The interval between requests of each client; 10 ms in a soak run.
 fn interval() -> Duration {
-    if std::env::var_os("ISP_SOAK_HOSTILE").is_some() { traffic::STEADY } else { Duration::from_millis(50) }
+    if std::env::var_os("ISP_SOAK_HOSTILE").is_some() { STEADY } else { Duration::from_millis(50) }
 }
 
 #[tokio::test]
 async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
     for mode in modes() {
-        let scenario = Scenario::up_in("hostile", mode).await;
+        let scenario = WebLab::up_in("hostile", env!("CARGO_BIN_EXE_operator"), mode).await;
         scenario.install_without_operator().await;
         let kubeconfig = operator::kubeconfig(&scenario).await;
         let mut operator = operator::run(&scenario, &kubeconfig, AGENT_IMAGE, "first.log");
         scenario.lab.kubectl(["apply", "-f", &sample()]).await.unwrap();
-        wait_until_ready(&scenario).await;
+        scenario.wait_until_ready().await;
         addresses::arrive(&scenario).await;
 
         let traffic = Traffic::start(&scenario, interval()).await;
@@ -71,7 +58,7 @@ async fn what_a_cluster_does_to_us_does_not_hurt_its_users() {
         let pulled = Box::pin(upgrade::cannot_be_pulled(&scenario, &kubeconfig));
         timed("an upgrade that cannot be pulled", pulled).await;
         let mut operator = operator::run(&scenario, &kubeconfig, AGENT_IMAGE, "second.log");
-        wait_until_ready(&scenario).await;
+        scenario.wait_until_ready().await;
         timed("an upgrade that does not start", Box::pin(upgrade::does_not_start(&scenario))).await;
         traffic.expect_no_failure().await;
 
@@ -94,14 +81,6 @@ async fn timed(what: &str, case: Pin<Box<impl Future<Output = ()>>>) {
     println!("{what}");
     case.await;
     println!("  {:.1} s", began.elapsed().as_secs_f64());
-}
-
-async fn wait_until_ready(scenario: &Scenario) {
-    let wait = ["wait", "--for=condition=Ready", &format!("isp/{OBJECT}"), "--timeout=120s"];
-    if let Err(error) = scenario.lab.kubectl(wait).await {
-        let object = scenario.lab.kubectl(["get", "isp", OBJECT, "-o", "yaml"]).await.unwrap().stdout;
-        panic!("{error}\n{object}");
-    }
 }
 
 /// Long enough for a faulty operator to do the wrong thing.

@@ -5,15 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod harness;
-#[allow(dead_code, reason = "shared with other tests, which use more of it")]
-#[path = "../lab_operator/process.rs"]
-mod process;
 
 use std::fs;
 use std::time::Instant;
 
-use harness::{ELSEWHERE, Scenario};
+use harness::Scenario;
 use isp_lab::Shipped;
+use isp_testkit::web_lab::{ELSEWHERE, has_agent_label};
 
 /// The path in the manifests of `host-file`, `host-directory` and `kops`, below `/var/lib`.
 const KUBECONFIG: &str = "kube-proxy/kubeconfig";
@@ -37,7 +35,7 @@ async fn kube_proxy_as_it_is_shipped_is_handed_over_and_back_or_refused_with_the
     let reason = ["container kube-proxy", "neither --config nor --kubeconfig", "kubeconfig from a ConfigMap"];
     is_refused(&scenario, Shipped::Aks, "KubeProxyUnusable", &reason).await;
     scenario.write_to_nodes(KUBECONFIG, &client_certificate, 0o400);
-    let reason = ["no DaemonSet runs kube-proxy", "static pod", "nothing has been touched"];
+    let reason = ["no DaemonSet runs kube-proxy", "static pod", "nothing has been changed"];
     is_refused(&scenario, Shipped::Kops, "KubeProxyNotFound", &reason).await;
 }
 
@@ -67,7 +65,7 @@ async fn is_refused(scenario: &Scenario, shipped: Shipped, reason: &str, parts: 
     println!("{shipped}: {reason}: {message}");
     expect_parts(&message, parts);
     for node in ELSEWHERE {
-        assert!(!scenario.has_agent_label(node).await, "{node} was touched");
+        assert!(!has_agent_label(&scenario.lab, node).await, "{node} was touched");
     }
     scenario.delete().await;
     scenario.addresses_are_lost().await;
@@ -80,7 +78,7 @@ async fn agents_that_cannot_start_are_rolled_back_with_their_reasons(scenario: &
     // kube-proxy can read it, the agent cannot.
     scenario.write_to_nodes(KUBECONFIG, kubeconfig, 0o600);
     let asking = scenario.keep_asking().await;
-    scenario.apply(r#"{"maxUnavailable": "100%", "progressDeadlineSeconds": 30}"#).await;
+    scenario.apply(r#"{"maxUnavailable": "100%", "progressDeadlineSeconds": 45}"#).await;
     let message = scenario.wait_until_said("WaveFailed").await;
     println!("host-directory: {message}");
     expect_parts(

@@ -7,15 +7,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use isp_api::preserve::Phase;
+use isp_testkit::Process;
+use isp_testkit::snapshot::Snapshot;
+use isp_testkit::web_lab::{AGENT_IMAGE, OBJECT, WebLab, addresses, operator, sample};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::addresses;
+use super::PROGRAM;
 use super::gate::{Gate, Hears, Kills};
-use super::harness::{AGENT_IMAGE, OBJECT, Scenario, sample};
-use super::operator;
-use super::process::Process;
-use super::snapshot::Snapshot;
 
 /// How many kill points to test one by one, each with its own apply and delete. A number above the
 /// total means all.
@@ -25,14 +24,14 @@ const DEADLINE: Duration = Duration::from_mins(5);
 
 /// An operator that is restarted whenever it was killed.
 struct Revived<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a WebLab,
     gate: Gate,
     kubeconfig: PathBuf,
     process: Process,
 }
 
 impl<'a> Revived<'a> {
-    async fn start(scenario: &'a Scenario) -> Self {
+    async fn start(scenario: &'a WebLab) -> Self {
         let gate = Gate::open(operator::client(scenario).await).await;
         let text = fs::read_to_string(operator::kubeconfig(scenario).await).unwrap();
         let mut config: Value = serde_json::from_str(&text).unwrap();
@@ -77,7 +76,7 @@ impl<'a> Revived<'a> {
         addresses::arrive(scenario).await;
         lab.kubectl(["delete", "-f", &sample(), "--wait=false"]).await.unwrap();
         self.until("gone", async || scenario.objects().get_opt(OBJECT).await.unwrap().is_none()).await;
-        before.expect_again(lab).await;
+        scenario.expect_restored(before).await;
         let (writes, killed) = self.gate.count().await;
         (writes.len(), killed)
     }
@@ -85,9 +84,9 @@ impl<'a> Revived<'a> {
 
 #[tokio::test]
 async fn an_operator_that_is_killed_after_any_write_is_followed_by_one_that_goes_on() {
-    let scenario = Scenario::up("operator-kills").await;
+    let scenario = WebLab::up("operator-kills", PROGRAM).await;
     scenario.install_without_operator().await;
-    let before = Snapshot::take(&scenario.lab).await;
+    let before = scenario.snapshot().await;
     let mut operator = Revived::start(&scenario).await;
 
     for first in [Hears::Nothing, Hears::TheAnswer] {

@@ -77,7 +77,7 @@ impl Action {
             Self::ApplyPool { daemon_set, .. } => {
                 (Resource::DaemonSet, crate::observe::key(&daemon_set.metadata))
             }
-            Self::Forget { node, .. } => (Resource::NodeReport, cluster_wide(node)),
+            Self::Forget { report, .. } => (Resource::NodeReport, cluster_wide(report)),
             Self::ApplyOwn { kind, key, .. } | Self::DeleteOwn { kind, key, .. } => {
                 (Resource::Own(*kind), key.clone())
             }

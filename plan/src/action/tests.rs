@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use isp_api::names::OPERATOR_FIELD_MANAGER;
 use isp_api::preserve::TrafficPolicy;
 use serde_json::json;
 
@@ -20,12 +21,14 @@ fn a_service_gets_exactly_the_fields_that_are_ours_and_only_if_it_has_not_change
         generation: 1,
         labelled: 1,
         localised: 1,
+        taken_over: 0,
+        skipped: false,
         opened: false,
         fell_back: false,
         retained: false,
     };
     let label = ServiceLabel { key: "sourcepreserve.io/preserve".to_owned(), value: "web".to_owned() };
-    let shape = Shape { label: Some(label), local: true, record: Some(record.clone()) };
+    let shape = Shape { label: Some(label), taken_over: false, local: true, record: Some(record.clone()) };
     let action = Action::ShapeService {
         service: Key::new("shop", "frontend"),
         identity: identity(),
@@ -82,8 +85,30 @@ fn a_field_is_returned_in_the_name_of_its_owner() {
 
 #[test]
 fn a_deletion_is_of_just_this_object() {
-    let action = Action::Forget { node: "n".to_owned(), identity: identity() };
+    let action = Action::Forget { report: "n".to_owned(), identity: identity() };
     let Write { target, request } = action.write();
     assert_eq!(target, Target { resource: Resource::NodeReport, key: Key::new("", "n") });
     assert_eq!(request, Request::Delete(identity()));
+}
+
+#[test]
+fn a_service_is_taken_over_with_the_label_and_given_back_whoever_owns_it() {
+    let taken = Action::ShapeService {
+        service: Key::new("shop", "frontend"),
+        identity: identity(),
+        shape: Box::new(Shape { taken_over: true, ..Shape::default() }),
+        step: ServiceStep::TakeOver,
+    };
+    let Request::Apply { body, .. } = taken.write().request else { panic!("an apply") };
+    let label = "service.kubernetes.io/service-proxy-name";
+    assert_eq!(body["metadata"]["labels"], json!({label: "ingress-source-preserve"}));
+    let given_back = Action::ReturnFields {
+        service: Key::new("shop", "frontend"),
+        identity: identity(),
+        owner: OPERATOR_FIELD_MANAGER.to_owned(),
+        fields: Returned::ToKubeProxy,
+    };
+    let body = json!({"metadata": {"uid": "u", "resourceVersion": "7", "labels": {label: null}}});
+    let manager = "sourcepreserve-operator".to_owned();
+    assert_eq!(given_back.write().request, Request::Merge { manager, body });
 }

@@ -1,8 +1,10 @@
 //! Builds the API request of an action. Sending it is left to the caller.
 
+use std::collections::BTreeMap;
+
 use isp_api::names::{
     AGENT_IMAGES_LABEL, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FAILURE_ANNOTATION, FINALIZER,
-    HANDOVER_ANNOTATION, OPERATOR_FIELD_MANAGER, ORIGINAL_ANNOTATION,
+    HANDOVER_ANNOTATION, OPERATOR_FIELD_MANAGER, ORIGINAL_ANNOTATION, PROXY_NAME, SERVICE_PROXY_NAME_LABEL,
 };
 use k8s_openapi::api::core::v1::NodeSelectorTerm;
 use serde::Serialize;
@@ -130,8 +132,11 @@ fn text(record: &impl Serialize) -> String {
 fn shape_service(service: &Key, identity: &Identity, shape: &Shape) -> Value {
     let mut metadata = metadata_of(&service.name, identity);
     metadata["namespace"] = json!(service.namespace);
-    if let Some(label) = &shape.label {
-        metadata["labels"] = json!({&label.key: label.value});
+    let label = shape.label.iter().map(|label| (label.key.clone(), label.value.clone()));
+    let proxy = shape.taken_over.then(|| (SERVICE_PROXY_NAME_LABEL.to_owned(), PROXY_NAME.to_owned()));
+    let labels: BTreeMap<String, String> = label.chain(proxy).collect();
+    if !labels.is_empty() {
+        metadata["labels"] = json!(labels);
     }
     if let Some(record) = &shape.record {
         metadata["annotations"] = json!({ORIGINAL_ANNOTATION: text(record)});
@@ -149,6 +154,10 @@ fn return_fields(identity: &Identity, fields: &Returned) -> Value {
         Returned::Policy => json!({"metadata": metadata, "spec": {"externalTrafficPolicy": "Cluster"}}),
         Returned::Label(label) => {
             metadata["labels"] = json!({&label.key: label.value});
+            json!({"metadata": metadata})
+        }
+        Returned::ToKubeProxy => {
+            metadata["labels"] = json!({SERVICE_PROXY_NAME_LABEL: null});
             json!({"metadata": metadata})
         }
         Returned::Everything { policy, label } => {

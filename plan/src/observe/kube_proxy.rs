@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isp_api::agent::mounts::holding;
-use isp_api::agent::runs_kube_proxy;
 use isp_api::preserve::KubeProxyRef;
 use k8s_openapi::api::core::v1::{Container, PodSpec, Volume};
 use kube::core::Selector;
 
+use super::mounts::holding;
 use crate::cluster::{Cluster, DaemonSet, Key};
 
 /// The namespace searched for a kube-proxy that no object names. In other namespaces, less
@@ -144,4 +143,11 @@ pub fn mounted_file<'a>(
     path: &'a str,
 ) -> Option<(&'a str, &'a str)> {
     holding(pod, container, path)?.config_map()
+}
+
+/// Whether a container runs kube-proxy, by its name or its command.
+pub fn runs_kube_proxy(container: &Container) -> bool {
+    let words = container.command.iter().chain(&container.args).flatten();
+    container.name == "kube-proxy"
+        || words.into_iter().any(|word| word.rsplit('/').next() == Some("kube-proxy"))
 }

@@ -124,15 +124,16 @@ fn nodes_that_report_the_same_share_it() {
     let object = |name: &str, programmed: Value| {
         read(json!({
             "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourceNode", "metadata": {"name": name}, "spec": {},
-            "status": {"pool": "default", "mode": "Filter", "proxyConnected": true, "views": [{
-                "object": "web", "uid": "u", "generation": 3, "view": "ClusterOnly", "relisted": true, "programmed": programmed,
+            "status": {"pool": "default", "mode": "Filter", "active": true, "views": [{
+                "object": "web", "uid": "u", "generation": 3, "view": "ClusterOnly", "received": true, "programmed": programmed,
             }]},
         }))
     };
     let mut known = Vec::new();
     let (one, two) =
         (report(&object("a", json!(true)), &mut known), report(&object("b", json!(null)), &mut known));
-    let said = Acknowledged { generation: 3, view: isp_api::view::View::ClusterOnly };
+    let view = isp_api::view::View::ClusterOnly;
+    let said = Acknowledged { generation: 3, view, services: [].into() };
     assert_eq!(one.acknowledged.get("u"), Some(&said));
     assert!(Arc::ptr_eq(&one.acknowledged, &two.acknowledged));
     let behind = report(&object("c", json!(false)), &mut known);
@@ -182,6 +183,15 @@ fn a_container_that_ends_again_and_again_is_reported_with_its_last_words() {
     );
     assert_eq!(trouble(back_off, json!({})), "container proxy-agent: CrashLoopBackOff: back-off 10s");
     assert_eq!(trouble(ended.clone(), json!({})), "container proxy-agent: ended with 1: cannot read it");
+    // Started again, but not ready: it may end once more for the same reason.
+    for again in [json!({"running": {}}), json!({"waiting": {"reason": "ContainerCreating"}}), json!({})] {
+        assert_eq!(trouble(again, ended.clone()), "container proxy-agent: ended with 1: cannot read it");
+    }
+    let finished = json!({"terminated": {"exitCode": 0}});
+    for sound in [json!({"running": {}}), finished.clone(), json!({"waiting": {"reason": "PodInitializing"}})]
+    {
+        assert_eq!(pod(&object(sound, finished.clone())).unwrap().trouble, None);
+    }
     // The previous termination message does not explain an image pull error.
     let image = json!({"waiting": {"reason": "ErrImagePull", "message": "no such image"}});
     assert_eq!(trouble(image, ended), "container proxy-agent: ErrImagePull: no such image");

@@ -6,8 +6,6 @@
 //! that an earlier release installed are adopted: their content is the same, and the ServiceAccount
 //! is bound to the agents' role.
 
-mod objects;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use isp_api::Reason;
@@ -19,10 +17,12 @@ use super::Plan;
 use super::pools::{covers, is_retained};
 use super::snapshot::Snapshot;
 use crate::action::Action;
+use crate::build::account;
 use crate::cluster::{Cluster, Key, PodRole, Written};
 use crate::own::{OwnKind, content};
 
-const KINDS: [OwnKind; 5] = [
+/// The kinds of the agents' account and its rights.
+pub(super) const KINDS: [OwnKind; 5] = [
     OwnKind::Account,
     OwnKind::Role,
     OwnKind::RoleBinding,
@@ -34,11 +34,11 @@ const KINDS: [OwnKind; 5] = [
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Problem {
     #[error(
-        "{0} exists and is not the operator's: agents do not share it. Delete it if nobody uses it, or give what uses it another \
-         name; the operator then makes its own"
+        "{0} exists and does not belong to the operator, so agents do not use it. Delete it if it is unused, or recreate it under \
+         another name; the operator then creates its own"
     )]
     Taken(String),
-    #[error("{0} is not there yet: the operator makes it before the first agent")]
+    #[error("{0} does not exist yet: the operator creates it before the first agent")]
     Missing(String),
 }
 
@@ -71,7 +71,7 @@ impl Accounts {
     /// For the namespaces that have agents, plus those in `soon`.
     pub(super) fn new(snapshot: &Snapshot<'_>, soon: impl Iterator<Item = String>) -> Self {
         let namespaces: BTreeSet<String> = soon.chain(inhabited(snapshot)).collect();
-        let wanted = objects::wanted(&namespaces, &snapshot.settings.agent_pull_secrets).into_iter();
+        let wanted = account::wanted(&namespaces, &snapshot.settings.agent_pull_secrets).into_iter();
         let standing = |((kind, key), object): ((OwnKind, Key), Value)| {
             let standing = stands(snapshot.cluster, kind, &key, &object);
             ((kind, key), (object, standing))
@@ -151,7 +151,9 @@ fn inhabited(snapshot: &Snapshot<'_>) -> impl Iterator<Item = String> {
     };
     let answers = |node: &str| snapshot.cluster.nodes.get(node).is_some_and(|node| node.ready);
     let pods = snapshot.cluster.pods.iter().filter(move |(key, pod)| {
-        matches!(pod.role, Some(PodRole::Agent { .. })) && answers(&pod.node) && has_account(&key.namespace)
+        matches!(pod.role, Some(PodRole::Agent { .. } | PodRole::Beside))
+            && answers(&pod.node)
+            && has_account(&key.namespace)
     });
     sets.chain(pods.map(|(key, _)| key.namespace.clone()))
 }

@@ -4,10 +4,11 @@
 
 use std::rc::Rc;
 
+use isp_api::node::AgentMode;
 use isp_api::view::View;
 
 use super::snapshot::Object;
-use crate::cluster::{Cluster, Key, Node};
+use crate::cluster::{Cluster, Key, Node, Service};
 
 /// Determines `kept`: the unselected nodes that must keep showing the Services in full.
 pub(super) fn keep(cluster: &Cluster, nodes: &[(&str, &Node)], object: &mut Object<'_>) {
@@ -43,7 +44,7 @@ fn places(nodes: &[(&str, &Node)], is: impl Fn(usize, &(&str, &Node)) -> bool) -
 
 /// Whether an ingress node of the object serves the Service: it has a ready endpoint and currently
 /// shows the Service in full.
-pub(super) fn has_way_in(
+pub(super) fn served_by_ingress(
     cluster: &Cluster,
     nodes: &[(&str, &Node)],
     object: &Object<'_>,
@@ -63,17 +64,22 @@ fn serves(
 }
 
 /// The nodes with a ready endpoint that currently show the Service in full: they have no agent, or
-/// their agent reports the full view.
+/// their agent reports the full view. If kube-proxies skip the Service, only agents of mode Beside
+/// count.
 fn serving(
     cluster: &Cluster,
     nodes: &[(&str, &Node)],
     object: &Object<'_>,
     service: &Key,
 ) -> impl Iterator<Item = usize> {
+    let taken_over = cluster.services.get(service).is_some_and(Service::is_taken_over);
     let shows = |place: &usize| {
         let (name, node) = nodes[*place];
-        let said = || cluster.reports.get(name)?.acknowledged.get(object.uid);
-        node.pool.is_none() || said().is_some_and(|said| said.view == View::Full)
+        let says = |mode| {
+            let said = cluster.report(name, mode).and_then(|report| report.acknowledged.get(object.uid));
+            said.is_some_and(|said| said.view == View::Full)
+        };
+        if taken_over { says(AgentMode::Beside) } else { node.pool.is_none() || says(AgentMode::Filter) }
     };
     let ready = cluster.ready_endpoints(service).into_iter().filter(|(_, count)| *count > 0);
     let places = ready.filter_map(|(name, _)| nodes.binary_search_by_key(&name, |(name, _)| *name).ok());

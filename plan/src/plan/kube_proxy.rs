@@ -12,24 +12,24 @@ mod keep_off;
 mod left_out;
 
 use isp_api::Reason;
-use isp_api::agent::mounts::{Mounted, holding};
-use isp_api::agent::{NoAgent, runs_kube_proxy};
 use isp_api::names::AGENT_POOL_LABEL;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 use thiserror::Error;
 
 pub(super) use self::keep_off::{anything_left, is_fought, plan, status};
 pub(super) use self::left_out::LeftOut;
+use crate::build::agents::{NoAgent, without_requirement};
 use crate::cluster::{Cluster, DaemonSet, Key};
-use crate::observe::{NoKubeProxy, flag, mounted_file};
+use crate::observe::mounts::{Mounted, holding};
+use crate::observe::{NoKubeProxy, flag, mounted_file, runs_kube_proxy};
 
 /// Why no agent can be derived from the cluster's kube-proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Problem {
     #[error(
-        "no DaemonSet runs kube-proxy here, so its pods cannot be moved behind the agent: name it in spec.kubeProxy; where \
-         kube-proxy is no DaemonSet (systemd, static pod, k3s, or another proxy), mode Filter does not work, and nothing has been \
-         touched"
+        "no DaemonSet runs kube-proxy, so its pods cannot be moved behind the agent: name it in spec.kubeProxy; if \
+         kube-proxy is not a DaemonSet (systemd, static pod, k3s, or another proxy), mode Filter does not work, and nothing has \
+         been changed"
     )]
     NotFound,
     #[error("spec.kubeProxy: DaemonSet {0} does not exist or does not run kube-proxy")]
@@ -39,9 +39,9 @@ pub(super) enum Problem {
     #[error("DaemonSet {0}: {1}")]
     NoKubeconfig(Key, Box<NoKubeconfig>),
     #[error(
-        "DaemonSet {set}: its node affinity {AGENT_POOL_LABEL} DoesNotExist is removed again and again, which is not fought; the nodes go back to \
-         this kube-proxy. The last writer that its managedFields name is {who}: make it leave the affinity alone, or add the requirement to each \
-         term there, then change the object's spec"
+        "DaemonSet {set}: its node affinity {AGENT_POOL_LABEL} DoesNotExist is removed repeatedly, so the operator has stopped restoring it; the nodes \
+         return to this kube-proxy. The last writer in its managedFields is {who}: make it keep the affinity, or add the requirement to each \
+         term at its source, then change the object's spec"
     )]
     NotKeptOff { set: Key, who: String },
     #[error("DaemonSet {0}: {1}")]
@@ -53,12 +53,12 @@ pub(super) enum Problem {
 pub(super) enum NoKubeconfig {
     #[error(
         "container {container} is started with neither --config nor --kubeconfig, so kube-proxy takes the API server's address from its pod's \
-         environment and cannot be led to the agent: run it with a kubeconfig from a ConfigMap that names the API server by an address that \
+         environment and cannot be redirected to the agent: run it with a kubeconfig from a ConfigMap that names the API server by an address that \
          works without kube-proxy"
     )]
     InCluster { container: String },
     #[error(
-        "container {container} is started with --master={server}, which kube-proxy takes before its kubeconfig, so it cannot be led to the \
+        "container {container} is started with --master={server}, which takes precedence over its kubeconfig, so it cannot be redirected to the \
          agent: name the server in the kubeconfig"
     )]
     Master { container: String, server: String },
@@ -168,7 +168,7 @@ fn original(terms: &[NodeSelectorTerm]) -> Vec<NodeSelectorTerm> {
     let original = |term: &NodeSelectorTerm| {
         let mut term = vec![term.clone()];
         if !term.iter().all(matches_nothing) {
-            isp_api::agent::without_requirement(&mut term);
+            without_requirement(&mut term);
         }
         term
     };

@@ -5,18 +5,20 @@ mod made;
 
 use std::collections::BTreeMap;
 
-use isp_api::names::{ACCOUNT_ANNOTATION, AGENT_POOL_LABEL, KUBE_PROXY_ANNOTATION, RETAINED_ANNOTATION};
-use isp_api::preserve::{KubeProxyRef, Rollout as Settings};
+use isp_api::names::{ACCOUNT_ANNOTATION, AGENT_POOL_LABEL, RETAINED_ANNOTATION};
+use isp_api::preserve::Rollout as Settings;
 use kube::core::{Selector, SelectorExt};
 
 pub(super) use self::made::{Made, covers};
 use super::Plan;
 use super::accounts::{self, Accounts};
+use super::beside;
 use super::kube_proxy::{self, Problem};
+use super::rollout::{Origin, Source, remembered};
 use super::snapshot::{Deletion, Object, Snapshot};
 use crate::action::Action;
 use crate::cluster::{DaemonSet, Key, PodRole};
-use crate::observe::{kube_proxy as find_kube_proxy, role};
+use crate::observe::{HOME, role};
 
 pub(super) struct Pools<'a> {
     /// For each node, the pool it should be in.
@@ -32,7 +34,7 @@ pub(super) struct Pool<'a> {
     pub(super) lead: Option<usize>,
     /// Whether the objects permit handing over one of its nodes now.
     pub(super) begun: bool,
-    /// The cluster's kube-proxy and the DaemonSets derived from it.
+    /// Its DaemonSets and what they are made from.
     pub(super) made: Result<Made<'a>, Problem>,
     /// Whether the agents' ServiceAccount and its RBAC are in place.
     pub(super) account: Result<(), accounts::Problem>,
@@ -64,18 +66,19 @@ impl<'a> Pools<'a> {
         }
         let begun = |members: &[usize]| members.iter().any(|node| may_begin(snapshot, *node));
         let soon = members.iter().filter_map(|(name, (lead, members))| {
-            let kube_proxy = source(snapshot, name, *lead).kube_proxy;
-            let (kube_proxy, _) = find_kube_proxy(&snapshot.cluster.daemon_sets, kube_proxy.as_ref()).ok()?;
-            (begun(members) || has_nodes(snapshot, name, None)).then(|| kube_proxy.namespace.clone())
+            let origin = Origin::find(snapshot.cluster, &source(snapshot, name, *lead)).ok()?;
+            (begun(members) || has_nodes(snapshot, name, None)).then(|| origin.namespace().to_owned())
         });
-        let accounts = Accounts::new(snapshot, soon);
+        let beside = beside::is_needed(snapshot)
+            && (beside::may_begin(snapshot) || snapshot.made.iter().any(|(key, _)| **key == beside::key()));
+        let accounts = Accounts::new(snapshot, soon.chain(beside.then(|| HOME.to_owned())));
         let pools = members
             .into_iter()
             .map(|(name, (lead, members))| {
                 let begun = begun(&members);
                 let made = made::make(snapshot, &accounts, name, source(snapshot, name, lead), &members);
                 let account = match &made {
-                    Ok(made) => accounts.check(&made.kube_proxy.0.namespace),
+                    Ok(made) => accounts.check(made.origin.namespace()),
                     Err(_) => Ok(()),
                 };
                 (name, Pool { members, lead, begun, made, account })
@@ -107,7 +110,7 @@ impl<'a> Pools<'a> {
                 apply(&made.images);
             }
         }
-        for (key, set) in snapshot.made.iter().copied() {
+        for (key, set) in snapshot.made.iter().copied().filter(|(_, set)| has_pool(set)) {
             // A retained pool that still has nodes is in `by_name` and handled like any other.
             let kept = is_retained(snapshot, set) && !self.by_name.contains_key(pool_of(set));
             if !self.is_wanted(snapshot, set) && !kept {
@@ -115,6 +118,16 @@ impl<'a> Pools<'a> {
                     .push(Action::DeletePool { daemon_set: key.clone(), identity: set.identity.clone() });
             }
         }
+    }
+
+    /// Whether the account of agents in the namespace is in place.
+    pub(super) fn check_account(&self, namespace: &str) -> Result<(), accounts::Problem> {
+        self.accounts.check(namespace)
+    }
+
+    /// The UID of the account of agents in the namespace.
+    pub(super) fn account<'c>(&self, snapshot: &Snapshot<'c>, namespace: &str) -> Option<&'c str> {
+        self.accounts.uid(snapshot.cluster, namespace)
     }
 
     /// Whether an existing DaemonSet is still needed.
@@ -132,7 +145,7 @@ impl<'a> Pools<'a> {
                 current.is_some_and(|(name, pool)| wants_images(snapshot, name, pool))
                     || snapshot.nodes.iter().any(|(_, node)| node.images.as_ref() == Some(&revision))
             }
-            None => true,
+            Some(PodRole::Beside) | None => true,
         }
     }
 
@@ -142,7 +155,10 @@ impl<'a> Pools<'a> {
         snapshot: &'s Snapshot<'a>,
         kube_proxy: &Key,
     ) -> Option<&'s Object<'a>> {
-        let of_it = |pool: &&Pool<'a>| pool.made.as_ref().is_ok_and(|made| made.kube_proxy.0 == kube_proxy);
+        let of_it = |pool: &&Pool<'a>| {
+            let displaced = pool.made.as_ref().ok().and_then(|made| made.origin.displaced());
+            displaced.is_some_and(|(key, _)| key == kube_proxy)
+        };
         let begun = self.by_name.values().filter(of_it).filter(|pool| pool.begun);
         snapshot.objects.get(begun.filter_map(|pool| pool.lead).min()?)
     }
@@ -151,7 +167,7 @@ impl<'a> Pools<'a> {
     /// retained mark if no other object needs them.
     pub(super) fn are_retained(&self, snapshot: &Snapshot<'_>, object: &Object<'_>) -> bool {
         self.by_name.iter().all(|(name, pool)| {
-            let of_object = pool.members.iter().any(|node| object.is_elsewhere(*node));
+            let of_object = pool.members.iter().any(|node| object.needs_agent(*node));
             let present = pool.made.as_ref().is_ok_and(|made| made.present);
             !of_object || !has_nodes(snapshot, name, None) || present || pool.made.is_err()
         })
@@ -214,15 +230,20 @@ fn retained<'a>(snapshot: &Snapshot<'a>, pool: &str) -> Option<&'a DaemonSet> {
         .iter()
         .copied()
         .map(|(_, set)| set)
-        .find(|set| pool_of(set) == pool && is_retained(snapshot, set))
+        .find(|set| has_pool(set) && pool_of(set) == pool && is_retained(snapshot, set))
 }
 
 /// The UID of the ServiceAccount that the pool's agents currently use.
 fn account_of<'a>(snapshot: &Snapshot<'a>, pool: &str) -> Option<&'a str> {
-    snapshot.made.iter().filter(|(_, set)| pool_of(set) == pool).find_map(|(_, set)| {
+    snapshot.made.iter().filter(|(_, set)| has_pool(set) && pool_of(set) == pool).find_map(|(_, set)| {
         let pods = set.object.spec.template.metadata.as_ref()?;
         pods.annotations.as_ref()?.get(ACCOUNT_ANNOTATION).map(String::as_str)
     })
+}
+
+/// Whether one of our DaemonSets belongs to a pool.
+fn has_pool(set: &DaemonSet) -> bool {
+    role(&set.object.metadata) != Some(PodRole::Beside)
 }
 
 /// The pool of one of our DaemonSets.
@@ -231,23 +252,21 @@ fn pool_of(set: &DaemonSet) -> &str {
     labels.and_then(|labels| labels.get(AGENT_POOL_LABEL)).map(String::as_str).unwrap_or_default()
 }
 
-/// The kube-proxy that a pool is derived from, and the object to record if the pool is retained.
-fn source(snapshot: &Snapshot<'_>, pool: &str, lead: Option<usize>) -> made::Source {
+/// The wanted origin of a pool's agents.
+fn source(snapshot: &Snapshot<'_>, pool: &str, lead: Option<usize>) -> Source {
     if let Some(lead) = lead {
         let object = &snapshot.objects[lead];
-        return made::Source {
-            kube_proxy: object.written.spec.kube_proxy.clone(),
+        let spec = &object.written.spec;
+        return Source {
+            kube_proxy: spec.kube_proxy.clone(),
             object: Some(lead),
             name: object.name.to_owned(),
         };
     }
     let set = retained(snapshot, pool);
-    let annotation = |key: &str| set?.object.metadata.annotations.as_ref()?.get(key).cloned();
-    let namespace = set.and_then(|set| set.object.metadata.namespace.clone());
-    let kube_proxy = annotation(KUBE_PROXY_ANNOTATION)
-        .zip(namespace)
-        .map(|(daemon_set, namespace)| KubeProxyRef { namespace, daemon_set });
-    made::Source { kube_proxy, object: None, name: annotation(RETAINED_ANNOTATION).unwrap_or_default() }
+    let annotations = set.and_then(|set| set.object.metadata.annotations.as_ref());
+    let name = annotations.and_then(|all| all.get(RETAINED_ANNOTATION)).cloned().unwrap_or_default();
+    Source { kube_proxy: remembered(set), object: None, name }
 }
 
 /// The rollout settings of a pool: those of the oldest object that has it.

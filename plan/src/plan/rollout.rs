@@ -18,6 +18,7 @@
 //! rules that the agent's kube-proxy does not know about and would not resync for an hour. Once the
 //! other kube-proxy has ended, the agent is restarted, which rewrites all rules.
 
+mod mode;
 mod node;
 mod pods;
 mod wave;
@@ -25,16 +26,21 @@ mod wave;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use isp_api::preserve::OnFailure;
+use isp_api::node::AgentMode;
+use isp_api::preserve::{Mode, OnFailure};
+use isp_api::view::View;
 
+use self::mode::agent_mode;
+pub(super) use self::mode::{Origin, Source, needs_agent, needs_pool, remembered, whose};
 use self::node::NodeFacts;
-use self::pods::Pods;
+pub(super) use self::pods::Pods;
 use self::wave::{Wave, Waves, as_it_is, hand_back, new_handover, shape_node};
 use super::Plan;
+use super::beside::{self, BesideAgents};
 use super::pools::{Pools, settings_of};
 use super::snapshot::{Object, Snapshot};
 use crate::action::{Action, NodeShape, NodeStep};
-use crate::cluster::Node;
+use crate::cluster::{Acknowledgements, Key, Node};
 use crate::record::{Failure, Handover};
 use crate::waits::Wait;
 
@@ -85,6 +91,8 @@ pub(super) struct Rollout<'a> {
     pub(super) strays: Vec<bool>,
     /// For each node, whether it is handed over and its agent is ready, of any revision.
     working: Vec<bool>,
+    /// The agents of mode Beside.
+    pub(super) beside: BesideAgents<'a>,
     /// Pools in which no wave starts, because a node is late or has failed.
     held: BTreeSet<&'a str>,
     on_the_way_back: bool,
@@ -97,6 +105,7 @@ impl<'a> Rollout<'a> {
             states: Vec::new(),
             strays: Vec::new(),
             working: Vec::new(),
+            beside: BesideAgents::new(snapshot, pools, &pods, plan),
             held: BTreeSet::new(),
             on_the_way_back: false,
         };
@@ -123,6 +132,7 @@ impl<'a> Rollout<'a> {
             wave.begin(snapshot, pools, pool, this.held.contains(pool), plan);
         }
         this.forget(snapshot, &pods, plan);
+        this.on_the_way_back |= this.beside.forget(snapshot, plan);
         this
     }
 
@@ -332,6 +342,9 @@ impl<'a> Rollout<'a> {
     /// Deletes the reports of agents that no longer exist.
     fn forget(&mut self, snapshot: &Snapshot<'a>, pods: &Pods<'_>, plan: &mut Plan) {
         for (name, report) in &snapshot.cluster.reports {
+            if beside::is_report(name, report) {
+                continue;
+            }
             let node = snapshot.cluster.nodes.get(name);
             let stopped = |node: &Node| {
                 node.revision.is_none() && node.handover.as_ref().is_some_and(|handover| handover.restart)
@@ -345,7 +358,7 @@ impl<'a> Rollout<'a> {
             let back = node.is_some_and(|node| node.pool.is_none() && (node.ready || !ending));
             self.on_the_way_back |= back;
             if !ending {
-                plan.actions.push(Action::Forget { node: name.clone(), identity: report.identity.clone() });
+                plan.actions.push(Action::Forget { report: name.clone(), identity: report.identity.clone() });
             }
         }
     }
@@ -362,32 +375,74 @@ impl<'a> Rollout<'a> {
         object: &Object<'_>,
         place: usize,
     ) -> bool {
-        let report = snapshot.cluster.reports.get(snapshot.nodes[place].0);
-        self.working[place]
+        let report = snapshot.cluster.report(snapshot.nodes[place].0, agent_mode(object.mode));
+        self.works(object, place)
             && report.is_some_and(|report| node::acknowledges(&report.acknowledged, object, place))
     }
 
-    /// The number of the object's non-ingress nodes, and how many of them have a working agent that
-    /// has acknowledged the object's generation.
+    /// Whether the agent of the object's mode works on the node.
+    fn works(&self, object: &Object<'_>, place: usize) -> bool {
+        match object.mode {
+            Mode::Filter => self.working[place],
+            Mode::Beside => self.beside.works[place],
+        }
+    }
+
+    /// The state of a node for the object.
+    pub(super) fn state(&self, object: &Object<'_>, place: usize) -> &State {
+        match object.mode {
+            Mode::Filter => &self.states[place],
+            Mode::Beside => &self.beside.states[place],
+        }
+    }
+
+    /// The number of nodes that need an agent for the object, and how many of them have a working
+    /// agent that has acknowledged the object's generation.
     pub(super) fn acknowledged(&self, snapshot: &Snapshot<'_>, object: &Object<'_>) -> (usize, usize) {
+        self.applying(snapshot, object, node::acknowledges)
+    }
+
+    /// Whether the agents of mode Beside serve the Service on every node that needs one.
+    pub(super) fn serves_everywhere(
+        &self,
+        snapshot: &Snapshot<'_>,
+        object: &Object<'_>,
+        service: &Key,
+    ) -> bool {
+        let serves = |said: &Acknowledgements, object: &Object<'_>, place: usize| {
+            node::acknowledges(said, object, place)
+                && said.get(object.uid).is_some_and(|said| said.services.contains(service))
+        };
+        let (nodes, serving) = self.applying(snapshot, object, serves);
+        nodes == serving
+    }
+
+    /// The number of nodes that need an agent for the object, and how many of them have a working
+    /// agent of which this holds.
+    fn applying(
+        &self,
+        snapshot: &Snapshot<'_>,
+        object: &Object<'_>,
+        holds: impl Fn(&Acknowledgements, &Object<'_>, usize) -> bool,
+    ) -> (usize, usize) {
         let (mut elsewhere, mut ready) = (0, 0);
         // Nodes with equal reports share one allocation, so consecutive lookups usually hit.
-        let mut last: Option<(*const _, bool)> = None;
+        let mut last: Option<(*const _, View, bool)> = None;
         for (place, (name, _)) in snapshot.nodes.iter().enumerate() {
-            if !object.is_elsewhere(place) {
+            if !object.needs_agent(place) {
                 continue;
             }
             elsewhere += 1;
-            if !self.working[place] {
+            if !self.works(object, place) {
                 continue;
             }
-            let Some(report) = snapshot.cluster.reports.get(*name) else { continue };
-            let shared = Arc::as_ptr(&report.acknowledged);
+            let Some(report) = snapshot.cluster.report(name, agent_mode(object.mode)) else { continue };
+            let (shared, view) = (Arc::as_ptr(&report.acknowledged), object.view(place));
             let acknowledged = match last {
-                Some((known, answer)) if known == shared => answer,
-                _ => node::acknowledges(&report.acknowledged, object, place),
+                Some((known, of, answer)) if known == shared && of == view => answer,
+                _ => holds(&report.acknowledged, object, place),
             };
-            last = Some((shared, acknowledged));
+            last = Some((shared, view, acknowledged));
             ready += usize::from(acknowledged);
         }
         (elsewhere, ready)
@@ -417,7 +472,7 @@ fn restarting(facts: &NodeFacts<'_, '_>, pool: &str, wave: &mut Wave, plan: &mut
     // On an unreachable node the agent may never terminate, so it does not block the wave.
     wave.on_the_way += usize::from(node.ready);
     let gone = facts.pods.agent(facts.name, None).is_none();
-    let forgotten = !facts.snapshot.cluster.reports.contains_key(facts.name);
+    let forgotten = facts.snapshot.cluster.report(facts.name, AgentMode::Filter).is_none();
     if gone && forgotten {
         // The previous revision, or the current one if the previous DaemonSet no longer exists.
         let former = node.handover.as_ref().and_then(|handover| handover.from.clone());

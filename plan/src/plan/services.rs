@@ -3,7 +3,9 @@
 //! | claimed Service | precondition | change |
 //! |---|---|---|
 //! | has no label | every non-ingress node has acknowledged; an ingress node has an endpoint | add the label |
+//! | mode Beside: has the label, kube-proxies do not skip it | the same; the agents serve it on every node | let kube-proxies skip it |
 //! | has the label, policy Cluster | the same | set the policy to Local |
+//! | mode Filter: kube-proxies skip it | every non-ingress node has acknowledged | give it back to kube-proxies, wait, record that |
 //! | has the label, no ingress node serves it, another node has an endpoint | | remove the label: every node shows the Service |
 //! | policy Local, no ingress endpoint for 30 s, `FallBack` | | record the fallback and remove the label, then restore the policy |
 //! | was opened or fell back, an ingress node serves it for 30 s | every non-ingress node has acknowledged | add the label, then set the policy to Local |
@@ -11,30 +13,37 @@
 //! | Service no longer claimed | change |
 //! |---|---|
 //! | the operator owns the policy | return it to its previous owner, or let it default |
-//! | the operator does not own it | return a replaced label, then release all remaining fields |
+//! | kube-proxies skip it | give it back to them, and wait |
+//! | neither | return a replaced label, then release all remaining fields |
+//!
+//! While kube-proxies skip a Service, removing the label of the object shows it on every node as
+//! well: the agents of mode Beside serve it in full.
 //!
 //! Fields that another manager has declared are not changed. A field that was reverted twice is not
 //! set a third time.
 
+mod beside;
+mod opening;
+mod records;
 mod restore;
 
 use std::collections::BTreeMap;
 
 use isp_api::names::ORIGINAL_ANNOTATION;
-use isp_api::preserve::{Original, ServiceState, ServiceStatus, TrafficPolicy, WhenNoIngressEndpoint};
+use isp_api::preserve::{Mode, Original, ServiceState, ServiceStatus, TrafficPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
-use self::restore::{give_up_policy, restore, retain};
+use self::restore::{restore, retain};
 use super::Plan;
-use super::checks::{declared, declared_message, policy};
+use super::checks::{declared, declared_message, proxy_name_message, proxy_name_taken};
 use super::ingress;
 use super::rollout::Rollout;
 use super::snapshot::{Deletion, Object, Snapshot};
 use crate::action::{Action, ServiceStep, Shape};
 use crate::cluster::{Key, Service};
-use crate::ownership::{Owner, foreign, ours, undeclared_owner};
-use crate::record::{OriginalLabel, ServiceRecord};
+use crate::ownership::{Owner, foreign, ours};
+use crate::record::ServiceRecord;
 use crate::waits::Wait;
 
 /// How long ingress endpoints must be gone or back before the Service falls back or is labelled
@@ -44,8 +53,6 @@ const STEADY: u32 = 30;
 const OFTEN: u32 = 2;
 
 const NOBODY_ANSWERS: &str = "no ingress node has a ready endpoint: external traffic to it is dropped";
-const OPEN: &str = "no ingress node has a ready endpoint: every node shows the Service, so that those with an endpoint answer";
-
 /// The status of each object's Services, by the object's index in the snapshot.
 pub(super) type News = BTreeMap<usize, Vec<ServiceStatus>>;
 
@@ -59,11 +66,12 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, rollout: &Rollout<'_>, plan: &mut Pl
             let Some(service) = snapshot.service(key) else { continue };
             let mut wanted = Wanted {
                 snapshot,
+                rollout,
                 object,
                 key,
                 service,
                 acknowledged,
-                has_way_in: ingress::has_way_in(snapshot.cluster, &snapshot.nodes, object, key),
+                served_by_ingress: ingress::served_by_ingress(snapshot.cluster, &snapshot.nodes, object, key),
                 status: status(snapshot, object, key),
             };
             wanted.advance(plan);
@@ -77,8 +85,8 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, rollout: &Rollout<'_>, plan: &mut Pl
                 continue;
             }
             match object.deletion {
-                Some(Deletion::Retain) => plan.actions.extend(retain(object, key, service)),
-                _ => plan.actions.push(restore(snapshot, key, service)),
+                Some(Deletion::Retain) => retain(snapshot, object, key, service, plan),
+                _ => restore(snapshot, key, service, plan),
             }
             if claimed.is_none_or(|owner| *owner != place) {
                 let mut status = status(snapshot, object, key);
@@ -94,7 +102,7 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, rollout: &Rollout<'_>, plan: &mut Pl
     }
     for key in &snapshot.orphans {
         if let Some(service) = snapshot.service(key) {
-            plan.actions.push(restore(snapshot, key, service));
+            restore(snapshot, key, service, plan);
         }
     }
     news
@@ -103,26 +111,28 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, rollout: &Rollout<'_>, plan: &mut Pl
 /// A Service that an object claims.
 struct Wanted<'s, 'a> {
     snapshot: &'s Snapshot<'a>,
+    rollout: &'s Rollout<'a>,
     object: &'s Object<'a>,
     key: &'a Key,
     service: &'a Service,
     acknowledged: bool,
     /// Whether an ingress node serves it now.
-    has_way_in: bool,
+    served_by_ingress: bool,
     status: ServiceStatus,
 }
 
 impl Wanted<'_, '_> {
     fn advance(&mut self, plan: &mut Plan) {
         let (object, service) = (self.object, self.service);
-        if let Some(other) = self.held_by_one_that_goes() {
+        if let Some(other) = self.awaits_release_by() {
             return self.say(
                 ServiceState::Waiting,
-                &format!("waits until it is given back by {other}, which is being deleted"),
+                &format!("waits until {other}, which is being deleted, has restored it"),
             );
         }
         let labelled = service.labels.get(&object.label.key) == Some(&object.label.value);
         let local = service.policy == Some(TrafficPolicy::Local);
+        let taken_over = service.is_taken_over();
         let here = if labelled && local { ServiceState::Preserved } else { ServiceState::Waiting };
         // Takes precedence over all other checks: never hide a Service that only non-ingress nodes
         // can serve.
@@ -132,11 +142,14 @@ impl Wanted<'_, '_> {
         if let Some(declared) = declared(object, service) {
             return self.say(ServiceState::Conflict, &declared_message(self.key, &declared));
         }
+        if let Some(taken) = proxy_name_taken(object, service) {
+            return self.say(ServiceState::Conflict, &proxy_name_message(self.key, &taken));
+        }
         if !object.held || service.deleting {
             return self.say(here, if service.deleting { "it is being deleted" } else { "" });
         }
         if !service.exposed {
-            return self.say(ServiceState::Waiting, "it cannot be reached from outside");
+            return self.say(ServiceState::Waiting, "it is not exposed");
         }
         if self.is_open() {
             return self.stay_open(labelled, plan);
@@ -149,75 +162,12 @@ impl Wanted<'_, '_> {
             let record = self.record();
             plan.actions.push(self.shape(record, ours(&service.owners), ServiceStep::Label));
         }
+        match object.mode {
+            Mode::Beside if !taken_over => return self.take_over(local, plan),
+            Mode::Filter if service.depends_on_beside() => self.give_back(plan),
+            Mode::Beside | Mode::Filter => {}
+        }
         if local { self.keep(plan) } else { self.localise(plan) }
-    }
-
-    /// Whether the Service was opened or fell back for this object.
-    fn is_open(&self) -> bool {
-        let record = self.service.record.as_ref().filter(|record| record.object == self.object.name);
-        record.is_some_and(|record| record.opened)
-    }
-
-    /// Whether hiding it would cut it off: no ingress node serves it, but another node has an
-    /// endpoint.
-    fn must_open(&self) -> bool {
-        let could = || self.snapshot.cluster.ready_endpoints(self.key).values().any(|count| *count > 0);
-        !self.has_way_in && could()
-    }
-
-    /// Removes the label, so that every node shows the Service.
-    fn open(&mut self, plan: &mut Plan) {
-        let ours = self.service.owners.iter().find(|owner| owner.is_us());
-        if !ours.is_some_and(|owner| owner.labels.contains(&self.object.label.key)) {
-            // Another manager owns the label, so removing ours has no effect.
-            return self.say(ServiceState::Preserved, NOBODY_ANSWERS);
-        }
-        let record = ServiceRecord { opened: true, ..self.record() };
-        plan.actions.push(self.shape_open(record, ServiceStep::Open));
-        self.say(ServiceState::Open, OPEN);
-    }
-
-    /// Handles a Service that every node shows until an ingress node serves it again.
-    fn stay_open(&mut self, labelled: bool, plan: &mut Plan) {
-        let mut record = self.record();
-        let fell_back = record.fell_back;
-        let state = if fell_back { ServiceState::FellBack } else { ServiceState::Open };
-        if labelled && !self.has_way_in {
-            return self.open(plan);
-        }
-        let steady = self.steady_at(self.has_way_in);
-        if !self.has_way_in {
-            self.say(state, if fell_back { "" } else { OPEN });
-            return self.fall_back(steady, record, plan);
-        }
-        self.status.state = state;
-        if !self.may_change() {
-            return;
-        }
-        if self.snapshot.now < steady {
-            plan.wake_at(steady);
-            return self.say(state, "an endpoint is back on an ingress node; waits whether it stays");
-        }
-        (record.opened, record.labelled) = (false, 1);
-        plan.actions.push(self.shape(record, ours(&self.service.owners), ServiceStep::Label));
-        self.say(state, "gets the label");
-    }
-
-    /// With `FallBack`, gives up the policy once no ingress node has had an endpoint for a while.
-    fn fall_back(&mut self, steady: Timestamp, mut record: ServiceRecord, plan: &mut Plan) {
-        let falls_back = self.object.written.spec.when_no_ingress_endpoint == WhenNoIngressEndpoint::FallBack
-            && ours(&self.service.owners);
-        if !falls_back {
-            return;
-        }
-        if record.fell_back {
-            plan.actions.push(give_up_policy(self.key, self.service, &record));
-        } else if self.snapshot.now >= steady {
-            (record.fell_back, record.opened) = (true, true);
-            plan.actions.push(self.shape_open(record, ServiceStep::FallBack));
-        } else {
-            plan.wake_at(steady);
-        }
     }
 
     /// Step 3: adds the label.
@@ -280,7 +230,7 @@ impl Wanted<'_, '_> {
         let state = self.status.state;
         if self.status.ingress_endpoints == 0 {
             self.say(state, "waits for a ready endpoint on an ingress node");
-        } else if !self.has_way_in {
+        } else if !self.served_by_ingress {
             self.say(state, "waits until an ingress node with a ready endpoint shows it in full");
         } else if !self.object.lists(self.key) {
             // This plan writes that status.
@@ -289,11 +239,15 @@ impl Wanted<'_, '_> {
             self.say(state, "waiting for the conditions of the object");
         } else if !self.acknowledged {
             let follow = if self.service.balanced {
-                "; its load balancer must follow healthCheckNodePort by then, for non-ingress nodes stop answering it"
+                "; its load balancer must honour healthCheckNodePort by then, because non-ingress nodes stop answering it"
             } else {
-                "; from then on non-ingress nodes do not answer clients from outside"
+                "; from then on non-ingress nodes do not answer external clients"
             };
-            self.say(state, &format!("waits until every non-ingress node has acknowledged{follow}"));
+            let message = match self.object.mode {
+                Mode::Filter => format!("waits until every non-ingress node has acknowledged{follow}"),
+                Mode::Beside => format!("waits until every node has acknowledged{follow}"),
+            };
+            self.say(state, &message);
         } else {
             return true;
         }
@@ -301,71 +255,19 @@ impl Wanted<'_, '_> {
     }
 
     /// The object that is being deleted and has not yet released the Service.
-    fn held_by_one_that_goes(&self) -> Option<&str> {
+    fn awaits_release_by(&self) -> Option<&str> {
         let deleted = self.snapshot.objects.iter().filter(|object| object.deletion.is_some());
         let mut holding = deleted.filter(|object| object.touched.contains(&self.key));
         holding.next().map(|object| object.name)
     }
 
-    fn record_is_missing(&self) -> bool {
-        self.service.record.as_ref().is_none_or(|record| record.object != self.object.name || record.retained)
-    }
-
-    /// The current record, or a new one. The counts apply to one generation: a change of the spec
-    /// resets them.
-    fn record(&self) -> ServiceRecord {
-        let (object, service) = (self.object, self.service);
-        let known = service.record.clone().unwrap_or_else(|| self.first_record());
-        let same = known.object == object.name && known.generation == object.generation;
-        let (labelled, localised) = if same { (known.labelled, known.localised) } else { (0, 0) };
-        ServiceRecord {
-            object: object.name.to_owned(),
-            generation: object.generation,
-            labelled,
-            localised,
-            retained: false,
-            ..known
-        }
-    }
-
-    /// Taken from the status if known there, otherwise from the Service as it is.
-    fn first_record(&self) -> ServiceRecord {
-        let (object, service) = (self.object, self.service);
-        let told = self.status.original.clone().filter(|_| service.owners.iter().any(Owner::is_us));
-        let original = told.unwrap_or_else(|| Original {
-            external_traffic_policy: policy(service),
-            health_check_node_port: service.health_check_node_port,
-        });
-        let key = &object.label.key;
-        let before = service.labels.get(key).filter(|value| **value != object.label.value);
-        let label = before.and_then(|value| {
-            let owner = foreign(&service.owners).find(|owner| owner.labels.contains(key))?;
-            Some(OriginalLabel { key: key.clone(), value: value.clone(), owner: Some(owner.manager.clone()) })
-        });
-        ServiceRecord {
-            object: object.name.to_owned(),
-            policy: original.external_traffic_policy,
-            policy_owner: undeclared_owner(&service.owners),
-            health_check_node_port: original.health_check_node_port,
-            label,
-            generation: object.generation,
-            labelled: 0,
-            localised: 0,
-            opened: false,
-            fell_back: false,
-            retained: false,
-        }
-    }
-
     fn shape(&self, record: ServiceRecord, local: bool, step: ServiceStep) -> Action {
-        let shape = Shape { label: Some(self.object.label.clone()), local, record: Some(record) };
-        shape_service(self.key, self.service, shape, step)
+        shape_service(self.key, self.service, self.shape_of(record, local), step)
     }
 
-    /// The same without the label. The policy does not change.
-    fn shape_open(&self, record: ServiceRecord, step: ServiceStep) -> Action {
-        let shape = Shape { label: None, local: ours(&self.service.owners), record: Some(record) };
-        shape_service(self.key, self.service, shape, step)
+    fn shape_of(&self, record: ServiceRecord, local: bool) -> Shape {
+        let taken_over = self.service.owns_proxy_name();
+        Shape { label: Some(self.object.label.clone()), taken_over, local, record: Some(record) }
     }
 
     /// Reports that another manager keeps reverting the field.
@@ -376,7 +278,7 @@ impl Wanted<'_, '_> {
             .collect();
         let who = if managers.is_empty() { "somebody".to_owned() } else { managers.join(" and ") };
         let message = format!(
-            "Service {}: {who} keeps putting back {field} and is not fought: make it leave the field alone, then change the \
+            "Service {}: {who} keeps reverting {field}, so the operator has stopped setting it: make that writer stop, then change the \
              object's spec or remove the annotation {ORIGINAL_ANNOTATION} from the Service",
             self.key,
         );
@@ -420,6 +322,7 @@ fn status(snapshot: &Snapshot<'_>, object: &Object<'_>, key: &Key) -> ServiceSta
         ingress_endpoints,
         ingress_endpoints_since: Some(since.unwrap_or(Time(now))),
         state: ServiceState::Waiting,
+        served_beside: service.is_some_and(Service::depends_on_beside).then_some(true),
         message: None,
     }
 }

@@ -1,5 +1,5 @@
-//! Pods with sidecars: the admission objects that set Istio's interception mode on new pods, and
-//! the count of existing pods.
+//! Pods with sidecars: the admission objects that change new pods (Istio's interception mode, or
+//! the init container of a redirect), and the count of existing pods.
 //!
 //! The admission objects follow from the objects alone and are not a rollout step: they do not
 //! affect pods without a sidecar, and pods that they miss are counted. They are deleted with the
@@ -12,17 +12,19 @@
 use std::collections::BTreeMap;
 
 use isp_api::Reason;
-use isp_api::names::{NAME_LABEL, OPERATOR_FIELD_MANAGER, POD_WEBHOOK_CONFIGURATION, WEBHOOK_SERVICE};
+use isp_api::names::POD_WEBHOOK_CONFIGURATION;
 use isp_api::preserve::{SidecarStatus, Sidecars, StaleOwner, Via};
 use isp_api::selector::matcher;
-use isp_api::sidecar::{Effect, Namespace, Rules, STATUS_ANNOTATION, policy};
+use isp_api::sidecar::{Effect, Namespace, Rules};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Plan;
 use super::pools::covers;
 use super::snapshot::{Object, Snapshot};
 use crate::action::Action;
+use crate::build::pod_webhook::Asked;
+use crate::build::{pod_policy, pod_redirect, pod_webhook};
 use crate::cluster::{Key, Written};
 use crate::own::{OwnKind, POD_POLICY_PREFIX, content};
 
@@ -116,47 +118,24 @@ fn entries<'s>(snapshot: &'s Snapshot<'_>, via: Via) -> impl Iterator<Item = (&'
 fn wanted_webhook(snapshot: &Snapshot<'_>) -> Option<Value> {
     let bundle = snapshot.cluster.admission.bundle.as_deref()?;
     let own = &snapshot.settings.namespace;
-    let mut asked: Vec<(LabelSelector, LabelSelector)> = Vec::new();
+    let mut asked: Vec<Asked> = Vec::new();
     for (_, _, entry) in entries(snapshot, Via::Webhook) {
-        let selectors = (policy::namespaces(&entry.namespace_selector, own), entry.pod_selector.clone());
-        if !asked.contains(&selectors) {
-            asked.push(selectors);
+        let (namespaces, pods) =
+            (pod_policy::namespaces(&entry.namespace_selector, own), entry.pod_selector.clone());
+        let redirect = entry.redirect.is_some();
+        match asked.iter_mut().find(|known| (&known.namespaces, &known.pods) == (&namespaces, &pods)) {
+            Some(known) => known.redirect |= redirect,
+            None => asked.push(Asked { namespaces, pods, redirect }),
         }
     }
     if asked.len() > MOST_ENTRIES {
-        asked = vec![(policy::namespaces(&LabelSelector::default(), own), LabelSelector::default())];
+        asked = vec![Asked {
+            namespaces: pod_policy::namespaces(&LabelSelector::default(), own),
+            pods: LabelSelector::default(),
+            redirect: asked.iter().any(|each| each.redirect),
+        }];
     }
-    let webhook = |(place, (namespaces, pods)): (usize, &(LabelSelector, LabelSelector))| {
-        json!({
-            "name": format!("pods-{place}.sourcepreserve.io"),
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "failurePolicy": "Ignore",
-            "matchPolicy": "Equivalent",
-            "reinvocationPolicy": "Never",
-            "timeoutSeconds": 2,
-            "clientConfig": {
-                "caBundle": bundle,
-                "service": {"namespace": own, "name": WEBHOOK_SERVICE, "path": "/mutate/pods", "port": 443},
-            },
-            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "scope": "Namespaced"}],
-            "namespaceSelector": namespaces,
-            "objectSelector": pods,
-            "matchConditions": [
-                {"name": "not-on-the-host", "expression": "!object.spec.?hostNetwork.orValue(false)"},
-                {"name": "not-injected", "expression": format!("!('{STATUS_ANNOTATION}' in object.metadata.?annotations.orValue({{}}))")},
-            ],
-        })
-    };
-    let webhooks: Vec<Value> = asked.iter().enumerate().map(webhook).collect();
-    (!webhooks.is_empty()).then(|| {
-        json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "MutatingWebhookConfiguration",
-            "metadata": {"name": POD_WEBHOOK_CONFIGURATION, "labels": labels()},
-            "webhooks": webhooks,
-        })
-    })
+    (!asked.is_empty()).then(|| pod_webhook::configuration(&asked, bundle, own))
 }
 
 /// A policy and its binding, by name, for each entry with `via: Policy`. Empty if the API server
@@ -170,13 +149,10 @@ fn wanted_policies(snapshot: &Snapshot<'_>) -> Vec<((String, Value), (String, Va
     entries(snapshot, Via::Policy)
         .map(|(object, place, entry)| (policy_name(object, place), entry))
         .filter(|(name, _)| is_free(name))
-        .map(|(name, entry)| {
-            let mut policy = policy::policy(&name, entry, &snapshot.settings.namespace);
-            let mut binding = policy::binding(&name);
-            for object in [&mut policy, &mut binding] {
-                object["metadata"]["labels"] = labels();
-            }
-            ((name.clone(), policy), (name, binding))
+        .filter_map(|(name, entry)| {
+            let policy = pod_policy::policy(&name, entry, &snapshot.settings.namespace)?;
+            let binding = pod_policy::binding(&name);
+            Some(((name.clone(), policy), (name, binding)))
         })
         .collect()
 }
@@ -190,11 +166,7 @@ fn policy_name(object: &str, place: usize) -> String {
 fn is_policy_of(object: &str, name: &str) -> bool {
     let place =
         name.strip_prefix(POD_POLICY_PREFIX).and_then(|rest| rest.strip_prefix(object)?.strip_prefix('.'));
-    place.is_some_and(|place| place.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-fn labels() -> Value {
-    json!({NAME_LABEL: OPERATOR_FIELD_MANAGER, "app.kubernetes.io/part-of": "ingress-source-preserve"})
+    place.is_some_and(|place| !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Counts the pods that the object's entries select.
@@ -202,24 +174,15 @@ pub(super) fn count(snapshot: &Snapshot<'_>, object: &Object<'_>) -> Option<Side
     if object.written.spec.sidecars.is_empty() || object.deletion.is_some() {
         return None;
     }
-    let rules = Rules::new([object.written], snapshot.settings.namespace.clone());
     let (mut matching, mut consistent) = (0, 0);
     let mut owners: BTreeMap<(&str, &str, &str), u32> = BTreeMap::new();
-    for (name, labels) in &snapshot.cluster.namespaces {
-        let namespace = Namespace { name, labels };
-        if !rules.reaches(namespace) {
-            continue;
-        }
-        let of_namespace = snapshot.cluster.sidecars.range(Key::new(name.clone(), "")..);
-        for (key, pod) in of_namespace.take_while(|(key, _)| key.namespace == *name) {
-            match rules.effect(namespace, &pod.labels, &pod.annotations, &pod.sidecar) {
-                None => continue,
-                Some(Effect::Consistent) => consistent += 1,
-                Some(Effect::Stale) => {
-                    *owners.entry((&key.namespace, &pod.owner.0, &pod.owner.1)).or_default() += 1;
-                }
-            }
-            matching += 1;
+    for (namespace, (kind, name), effect) in
+        of_istio(snapshot, object).into_iter().chain(of_redirects(snapshot, object))
+    {
+        matching += 1;
+        match effect {
+            Effect::Consistent => consistent += 1,
+            Effect::Stale => *owners.entry((namespace, kind, name)).or_default() += 1,
         }
     }
     let mut restart: Vec<StaleOwner> = owners
@@ -236,6 +199,54 @@ pub(super) fn count(snapshot: &Snapshot<'_>, object: &Object<'_>) -> Option<Side
     Some(SidecarStatus { matching, consistent, stale: matching - consistent, restart })
 }
 
+/// The namespace of a pod, the kind and the name of its owner, and its state.
+type Counted<'s> = (&'s str, &'s (String, String), Effect);
+
+fn of_istio<'s>(snapshot: &'s Snapshot<'_>, object: &Object<'_>) -> Vec<Counted<'s>> {
+    let rules = Rules::new([object.written], snapshot.settings.namespace.clone()).for_istio();
+    in_reach(snapshot, &rules, &snapshot.cluster.sidecars, |namespace, pod| {
+        let effect = rules.effect(namespace, &pod.labels, &pod.annotations, &pod.sidecar)?;
+        Some((&pod.owner, effect))
+    })
+}
+
+/// The first entry of all objects decides about a pod, so the entries of all of them are needed.
+fn of_redirects<'s>(snapshot: &'s Snapshot<'_>, object: &Object<'_>) -> Vec<Counted<'s>> {
+    if object.written.spec.sidecars.iter().all(|entry| entry.redirect.is_none()) {
+        return Vec::new();
+    }
+    let objects = snapshot.objects.iter().map(|object| object.written);
+    let rules = Rules::new(objects, snapshot.settings.namespace.clone());
+    in_reach(snapshot, &rules, &snapshot.cluster.redirects, |namespace, pod| {
+        let metadata = (&pod.labels, &pod.annotations);
+        let effect = pod_redirect::effect(&rules, object.name, namespace, metadata, &pod.shape)?;
+        Some((&pod.owner, effect))
+    })
+}
+
+/// The state of the pods in namespaces that an entry selects.
+fn in_reach<'s, P>(
+    snapshot: &'s Snapshot<'_>,
+    rules: &Rules,
+    pods: &'s BTreeMap<Key, P>,
+    state: impl Fn(Namespace<'_>, &'s P) -> Option<(&'s (String, String), Effect)>,
+) -> Vec<Counted<'s>> {
+    let mut counted = Vec::new();
+    for (name, labels) in &snapshot.cluster.namespaces {
+        let namespace = Namespace { name, labels };
+        if !rules.reaches(namespace) {
+            continue;
+        }
+        let of_namespace = pods.range(Key::new(name.clone(), "")..);
+        let of_namespace = of_namespace.take_while(|(key, _)| key.namespace == *name);
+        counted.extend(of_namespace.filter_map(|(_, pod)| {
+            let (owner, effect) = state(namespace, pod)?;
+            Some((name.as_str(), owner, effect))
+        }));
+    }
+    counted
+}
+
 /// The condition: status, reason and message. None if the object has no sidecars entries.
 pub(super) fn said(
     snapshot: &Snapshot<'_>,
@@ -249,11 +260,11 @@ pub(super) fn said(
         let message = "spec.sidecars: via Policy needs MutatingAdmissionPolicy, which this API server does not serve (Kubernetes 1.36 does); use via Webhook";
         (false, Reason::PolicyUnavailable, message.to_owned())
     } else if asks(Via::Webhook) && admission.bundle.is_none() {
-        let message = "the webhook has not published its certificate authority yet, so new pods stay as they are; see that its Deployment is installed and ready";
+        let message = "the webhook has not published its CA bundle yet, so new pods are not changed; check that its Deployment is installed and ready";
         (false, Reason::WebhookUnavailable, message.to_owned())
     } else if let Some((kind, name)) = taken(snapshot, object) {
         let message = format!(
-            "spec.sidecars: {kind} {name} was made by somebody else and is left as it is, so new pods may stay as they are: delete or rename it"
+            "spec.sidecars: {kind} {name} does not belong to the operator and is not changed, so new pods may not be changed either: delete or rename it"
         );
         (false, Reason::NameTaken, message)
     } else if let Some(first) = status.restart.first() {
@@ -263,7 +274,7 @@ pub(super) fn said(
             format!("{} of {} pods have to be recreated: {}", status.stale, status.matching, remedy(first)),
         )
     } else {
-        (true, Reason::Consistent, format!("all {} pods pass on the client's IP", status.matching))
+        (true, Reason::Consistent, format!("all {} pods are as spec.sidecars asks", status.matching))
     })
 }
 
@@ -289,11 +300,11 @@ pub(super) fn notice(
     };
     Some((
         Reason::StaleSidecars,
-        format!("pods do not pass on the client's IP until they are recreated: {}{more}", remedy(first)),
+        format!("pods are not as spec.sidecars asks until they are recreated: {}{more}", remedy(first)),
     ))
 }
 
-/// How to fix pods that do not pass on the client's IP: a command where possible.
+/// How to fix pods that are not as `spec.sidecars` asks: a command where possible.
 pub fn remedy(owner: &StaleOwner) -> String {
     let StaleOwner { namespace, kind, name, .. } = owner;
     match kind.as_str() {
@@ -301,6 +312,6 @@ pub fn remedy(owner: &StaleOwner) -> String {
             format!("kubectl rollout restart -n {namespace} {}/{name}", kind.to_lowercase())
         }
         "Pod" => format!("delete and create pod {namespace}/{name}"),
-        _ => format!("let {kind} {namespace}/{name} make its pods anew"),
+        _ => format!("make {kind} {namespace}/{name} recreate its pods"),
     }
 }

@@ -9,15 +9,16 @@ use std::rc::Rc;
 
 use isp_api::IngressSourcePreserve;
 use isp_api::age::by_age;
+use isp_api::claims::{ServiceIdentity, claims};
 use isp_api::names::FINALIZER;
-use isp_api::preserve::{ConflictPolicy, DeletionPolicy, ServiceLabel};
+use isp_api::preserve::{ConflictPolicy, DeletionPolicy, Mode, ServiceLabel};
 use isp_api::selector::BadSelector;
-use isp_api::validate::{Clash, Conflict, NodeIdentity, ServiceIdentity, conflicts};
+use isp_api::validate::{Clash, Conflict, NodeIdentity, conflicts};
 use isp_api::view::View;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Settings, checks, ingress, kube_proxy};
+use super::{Settings, beside, checks, ingress, kube_proxy, rollout};
 use crate::cluster::{Cluster, DaemonSet, Key, Node, Service};
 use crate::observe::{HOME, made, recognised};
 use crate::waits::{Clock, Waits};
@@ -33,6 +34,8 @@ pub(super) struct Snapshot<'a> {
     /// The DaemonSets recognised as the cluster's kube-proxy.
     pub(super) kube_proxies: BTreeMap<&'a Key, &'a DaemonSet>,
     pub(super) nodes: Vec<(&'a str, &'a Node)>,
+    /// For each node, whether no agent of mode Beside can run there.
+    pub(super) unfit: Rc<Vec<bool>>,
     /// Sorted from oldest to newest.
     pub(super) objects: Vec<Object<'a>>,
     /// For each Service, the index in `objects` of the object that claims it.
@@ -64,7 +67,16 @@ pub(super) struct Object<'a> {
     pub(super) ingress: Rc<Vec<bool>>,
     /// Nodes that are no longer selected but are the last to serve one of the Services.
     pub(super) kept: Vec<usize>,
-    /// For each node, whether the cluster's kube-proxy never runs there.
+    /// How its agents work.
+    pub(super) mode: Mode,
+    /// Whether one of its Services still depends on the agents of mode Filter, although its mode is
+    /// Beside: kube-proxies do not skip it yet.
+    pub(super) keeps_filter: bool,
+    /// Whether one of its Services depends on the agents of mode Beside, whatever its mode is:
+    /// kube-proxies skip it, or skipped it not long ago.
+    pub(super) keeps_beside: bool,
+    /// For each node, whether it can have no agent and needs none: the cluster's kube-proxy never
+    /// runs there, or, in mode Beside, the agent cannot run there.
     pub(super) left_out: Rc<Vec<bool>>,
     pub(super) bad_selector: Option<BadSelector>,
     /// Conflicts with older objects.
@@ -113,7 +125,7 @@ impl Object<'_> {
         listed.is_some() && !self.touched.is_empty()
     }
 
-    /// Whether the object's non-ingress nodes need agents: it is not being deleted and its label is
+    /// Whether the object needs agents: it is not being deleted and its label is
     /// its own, it is being deleted with Retain, or one of its Services is still changed.
     fn counts(&self) -> bool {
         match self.deletion {
@@ -123,10 +135,15 @@ impl Object<'_> {
         }
     }
 
-    /// Whether this is a non-ingress node that runs kube-proxy, which could intercept the Services.
-    pub(super) fn is_elsewhere(&self, node: usize) -> bool {
+    /// Whether the object's mode needs an agent on the node.
+    pub(super) fn needs_agent(&self, node: usize) -> bool {
         let is = |list: &[bool]| list.get(node).copied().unwrap_or(false);
-        !is(&self.ingress) && !is(&self.left_out)
+        rollout::needs_agent(self.mode, is(&self.ingress), is(&self.left_out))
+    }
+
+    /// Whether the object needs agents of mode Beside.
+    pub(super) fn needs_beside(&self) -> bool {
+        self.counts() && (self.mode == Mode::Beside || self.keeps_beside)
     }
 
     /// The view of the Services that the node should have.
@@ -153,23 +170,32 @@ impl<'a> Snapshot<'a> {
     ) -> Self {
         let nodes: Vec<_> = cluster.nodes.iter().map(|(name, node)| (name.as_str(), node)).collect();
         let aged = by_age(cluster.objects.values());
-        let mut clashes = all_conflicts(cluster, &nodes);
+        let services = identities(cluster);
+        let mut clashes = all_conflicts(cluster, &services, &nodes);
         let mut selected = Selected::default();
         let mut objects: Vec<Object<'a>> = aged
             .into_iter()
             .map(|object| new_object(object, settings, &nodes, &mut selected, &mut clashes))
             .collect();
-        let claims = claim(cluster, &mut objects);
+        let claims = claim(cluster, &services, settings, &mut objects);
         let orphans = touch(cluster, settings, &claims, &mut objects);
         let mut left_out = kube_proxy::LeftOut::new(cluster, &nodes);
+        let unfit = Rc::new(beside::unfit(&nodes));
         for object in &mut objects {
-            object.left_out = left_out.of(object.written.spec.kube_proxy.as_ref());
+            object.left_out = match object.mode {
+                Mode::Filter => left_out.of(object.written.spec.kube_proxy.as_ref()),
+                Mode::Beside => Rc::clone(&unfit),
+            };
+            let touched = || object.touched.iter().filter_map(|key| cluster.services.get(*key));
+            object.keeps_filter =
+                object.mode == Mode::Beside && touched().any(|service| !service.is_taken_over());
+            object.keeps_beside = touched().any(Service::depends_on_beside);
             ingress::keep(cluster, &nodes, object);
             object.checks = checks::check(cluster, object, &nodes);
         }
         let (clock, kube_proxies) = (Clock::new(waits, now), recognised(cluster));
         let made = made(cluster).collect();
-        Self { cluster, settings, now, clock, made, kube_proxies, nodes, objects, claims, orphans }
+        Self { cluster, settings, now, clock, made, kube_proxies, nodes, unfit, objects, claims, orphans }
     }
 
     /// Whether agents may run in the namespace.
@@ -181,12 +207,16 @@ impl<'a> Snapshot<'a> {
         self.cluster.services.get(key)
     }
 
-    /// The objects that need an agent on the node.
+    /// The objects that need an agent of a pool on the node.
     pub(super) fn needing(&self, node: usize) -> impl Iterator<Item = &Object<'a>> {
-        self.objects.iter().filter(move |object| object.counts() && object.is_elsewhere(node))
+        let has_pool = self.nodes.get(node).is_some_and(|(_, node)| node.pool.is_some());
+        self.objects.iter().filter(move |object| {
+            let needs_agent = object.needs_agent(node);
+            object.counts() && rollout::needs_pool(object.mode, needs_agent, object.keeps_filter, has_pool)
+        })
     }
 
-    /// Whether the node must get or keep an agent.
+    /// Whether the node must get or keep an agent of a pool.
     pub(super) fn needs_agent(&self, node: usize) -> bool {
         self.needing(node).next().is_some()
     }
@@ -236,8 +266,9 @@ impl Selected {
     }
 }
 
-fn all_conflicts(cluster: &Cluster, nodes: &[(&str, &Node)]) -> BTreeMap<String, Vec<Conflict>> {
-    let services: Vec<_> = cluster
+/// In the order of the cluster's Services.
+fn identities(cluster: &Cluster) -> Vec<ServiceIdentity<'_>> {
+    cluster
         .services
         .iter()
         .map(|(key, service)| ServiceIdentity {
@@ -245,11 +276,18 @@ fn all_conflicts(cluster: &Cluster, nodes: &[(&str, &Node)]) -> BTreeMap<String,
             name: &key.name,
             labels: &service.labels,
         })
-        .collect();
+        .collect()
+}
+
+fn all_conflicts(
+    cluster: &Cluster,
+    services: &[ServiceIdentity<'_>],
+    nodes: &[(&str, &Node)],
+) -> BTreeMap<String, Vec<Conflict>> {
     let nodes: Vec<_> =
         nodes.iter().map(|(name, node)| NodeIdentity { name, labels: &node.labels }).collect();
     let mut by_object: BTreeMap<String, Vec<Conflict>> = BTreeMap::new();
-    for conflict in conflicts(cluster.objects.values(), &services, &nodes) {
+    for conflict in conflicts(cluster.objects.values(), services, &nodes) {
         by_object.entry(conflict.object.clone()).or_default().push(conflict);
     }
     by_object
@@ -282,6 +320,9 @@ fn new_object<'a>(
         ingress: selected.clone(),
         selected,
         kept: Vec::new(),
+        mode: object.spec.mode,
+        keeps_filter: false,
+        keeps_beside: false,
         left_out: Rc::default(),
         bad_selector,
         conflicts: conflicts.remove(name).unwrap_or_default(),
@@ -292,32 +333,27 @@ fn new_object<'a>(
     }
 }
 
-/// Assigns each Service to the oldest object that targets it. Objects being deleted claim nothing.
-fn claim<'a>(cluster: &'a Cluster, objects: &mut [Object<'a>]) -> BTreeMap<&'a Key, usize> {
-    let mut claims = BTreeMap::new();
-    for (place, object) in objects.iter_mut().enumerate().filter(|(_, object)| object.deletion.is_none()) {
-        for target in &object.written.spec.services {
-            let from = Key::new(target.namespace.clone(), target.name.clone().unwrap_or_default());
-            let namespace = cluster.services.range(from.clone()..);
-            let namespace = namespace.take_while(|(key, _)| key.namespace == target.namespace);
-            for (key, service) in namespace {
-                let named = target.name.as_ref().is_none_or(|name| *name == key.name);
-                if !named {
-                    break;
-                }
-                if target.matches(&key.namespace, &key.name, &service.labels).unwrap_or(false)
-                    && !claims.contains_key(key)
-                {
-                    claims.insert(key, place);
-                    object.claimed.push(key);
-                }
-            }
-            if target.name.is_some() && !cluster.services.contains_key(&from) {
-                object.missing.push(from);
-            }
-        }
+/// Assigns each Service to the object that owns it. During cleanup, nothing is claimed.
+fn claim<'a>(
+    cluster: &'a Cluster,
+    services: &[ServiceIdentity<'a>],
+    settings: &Settings,
+    objects: &mut [Object<'a>],
+) -> BTreeMap<&'a Key, usize> {
+    let mut owners = BTreeMap::new();
+    if settings.cleanup {
+        return owners;
     }
-    claims
+    let written: Vec<_> = objects.iter().map(|object| object.written).collect();
+    let keys: Vec<&Key> = cluster.services.keys().collect();
+    for (place, claimed) in claims(&written, services).claimed.into_iter().enumerate() {
+        let object = &mut objects[place];
+        object.claimed = claimed.services.into_iter().map(|index| keys[index]).collect();
+        object.missing =
+            claimed.missing.into_iter().map(|(namespace, name)| Key::new(namespace, name)).collect();
+        owners.extend(object.claimed.iter().map(|key| (*key, place)));
+    }
+    owners
 }
 
 /// Finds the Services that were changed for each object, by the record annotation or by a label

@@ -6,13 +6,13 @@ mod notices;
 use isp_api::Reason;
 use isp_api::conditions::record;
 use isp_api::names::condition;
-use isp_api::preserve::{IngressSourcePreserveStatus, Phase, ServiceState, ServiceStatus, Summary};
+use isp_api::preserve::{IngressSourcePreserveStatus, Mode, Phase, ServiceState, ServiceStatus, Summary};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::kube_proxy;
 use super::pools::Pools;
-use super::rollout::{Rollout, State};
+use super::rollout::{Rollout, State, whose};
 use super::services::News;
 use super::snapshot::{Deletion, Object, Snapshot};
 use super::{Plan, sidecars};
@@ -76,7 +76,11 @@ impl StatusBuilder<'_, '_> {
         let (elsewhere, acknowledged) = self.rollout.acknowledged(self.snapshot, object);
         let checked = self.checked();
         let agents = self.agents(elsewhere);
-        let labelled = self.services_are(Reason::Labelled, "carry the label", |state| {
+        let marked = match object.mode {
+            Mode::Filter => "carry the label",
+            Mode::Beside => "carry both labels",
+        };
+        let labelled = self.services_are(Reason::Labelled, marked, |state| {
             [ServiceState::Labelled, ServiceState::Preserved].contains(&state)
         });
         let local = self.services_are(Reason::LocalPolicySet, "have externalTrafficPolicy Local", |state| {
@@ -85,25 +89,26 @@ impl StatusBuilder<'_, '_> {
         let heard = if elsewhere == acknowledged {
             yes(
                 Reason::Acknowledged,
-                format!("all {elsewhere} non-ingress nodes have acknowledged their view"),
+                format!("all {elsewhere} {} have acknowledged their view", whose(object.mode)),
             )
         } else if let Some(node) = self.suspect(|place| self.rollout.strays[place]) {
             let message = format!(
-                "the cluster's own kube-proxy runs on node {node}, beside the agent's, and shows everything there: see that its \
-                 DaemonSet keeps the node affinity, and that its pod ends"
+                "the cluster's own kube-proxy runs on node {node} in addition to the agent's and sees all Services: check that its \
+                 DaemonSet has the node affinity, and that its pod terminates"
             );
             no(Reason::KubeProxyRuns, message)
         } else if let Some(node) = self.suspect(|place| !self.rollout.strays[place]) {
             let message = format!(
-                "the cluster's own kube-proxy ran on node {node}, beside the agent's, and left rules there: the agent is started anew, \
-                 so that all rules are written anew"
+                "the cluster's own kube-proxy ran on node {node} in addition to the agent's and left rules there: the operator restarts \
+                 the agent, which rewrites all rules"
             );
             no(Reason::RulesOutdated, message)
         } else {
             no(
                 Reason::Waiting,
                 format!(
-                    "{acknowledged} of {elsewhere} non-ingress nodes have acknowledged generation {}",
+                    "{acknowledged} of {elsewhere} {} have acknowledged generation {}",
+                    whose(object.mode),
                     object.generation
                 ),
             )
@@ -224,7 +229,7 @@ impl StatusBuilder<'_, '_> {
         let lost: Vec<String> = lost
             .map(|service| {
                 let outcome = match service.state {
-                    ServiceState::FellBack => "it fell back to Cluster, so its clients' address is lost",
+                    ServiceState::FellBack => "it fell back to Cluster, so the source IP is lost",
                     ServiceState::Open => "every node shows it, and those with an endpoint answer",
                     _ => "external traffic to it is dropped",
                 };
@@ -249,17 +254,36 @@ impl StatusBuilder<'_, '_> {
             && let Some((_, node, State::NotReady { reason, .. })) =
                 self.elsewhere().find(|(_, _, state)| matches!(state, State::NotReady { lasts: true, .. }))
         {
-            return yes(Reason::AgentNotReady, format!("the agent of node {node} is not ready: {reason}"));
+            let rules = match self.object.mode {
+                Mode::Filter => "",
+                Mode::Beside => "; its rules stay as they are, without endpoints that are new since then",
+            };
+            let message = format!("the agent of {} is not ready: {reason}{rules}", self.called(node));
+            return yes(Reason::AgentNotReady, message);
         }
         let failed = |state: &State| matches!(state, State::Late(_) | State::Failed(_));
         if self.object.deletion.is_none()
             && let Some((pool, node, _)) = self.elsewhere().find(|(_, _, state)| failed(state))
         {
-            let message =
-                format!("the agent of node {node} in pool {} missed its deadline", pool.unwrap_or("?"));
+            let message = match self.object.mode {
+                Mode::Filter => {
+                    format!("the agent of node {node} in pool {} missed its deadline", pool.unwrap_or("?"))
+                }
+                Mode::Beside => {
+                    let node = self.called(node);
+                    format!("the agent of {node} missed its deadline, so {node} does not serve the Services")
+                }
+            };
             return yes(Reason::WaveFailed, message);
         }
         no(Reason::None, "no problem found")
+    }
+
+    /// A node, in words: an ingress node without an agent is one way in less.
+    fn called(&self, node: &str) -> String {
+        let place = self.snapshot.nodes.binary_search_by_key(&node, |(name, _)| *name);
+        let is_ingress = place.is_ok_and(|place| self.object.ingress[place]);
+        if is_ingress { format!("ingress node {node}") } else { format!("node {node}") }
     }
 
     fn ready(
@@ -299,12 +323,15 @@ impl StatusBuilder<'_, '_> {
                 let message = if left > 0 {
                     format!("{left} Services are being restored")
                 } else {
-                    "nodes are being handed back to the cluster's kube-proxy".to_owned()
+                    match self.object.mode {
+                        Mode::Filter => "nodes are being handed back to the cluster's kube-proxy".to_owned(),
+                        Mode::Beside => "the agents are being removed".to_owned(),
+                    }
                 };
                 return yes(Reason::Restoring, message);
             }
             Some(Deletion::Retain) => {
-                return yes(Reason::Retaining, "everything stays as it is, by deletionPolicy Retain");
+                return yes(Reason::Retaining, "nothing is restored, because deletionPolicy is Retain");
             }
             None => {}
         }

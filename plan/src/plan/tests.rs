@@ -1,9 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod accounts;
+mod beside;
 mod frontend;
 mod fuzz;
 mod ingress;
+mod interlocks;
 mod kube_proxy;
 mod ownership;
 mod properties;

@@ -3,6 +3,7 @@
 
 use isp_api::names::{
     AGENT_IMAGES_LABEL, AGENT_POOL_LABEL, AGENT_REVISION_LABEL, FINALIZER, OPERATOR_FIELD_MANAGER,
+    PROXY_NAME, SERVICE_PROXY_NAME_LABEL,
 };
 use isp_api::preserve::{ServiceLabel, TrafficPolicy};
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
@@ -97,9 +98,9 @@ impl Simulation {
                 self.daemon_set(daemon_set, identity)?;
                 self.cluster.daemon_sets.remove(daemon_set).map(drop)
             }
-            Action::Forget { node, identity } => {
-                self.cluster.reports.get(node).filter(|report| report.identity == *identity)?;
-                self.cluster.reports.remove(node).map(drop)
+            Action::Forget { report, identity } => {
+                self.cluster.reports.get(report).filter(|report| report.identity == *identity)?;
+                self.cluster.reports.remove(report).map(drop)
             }
             Action::ApplyOwn { kind, key, object } => {
                 let version = self.version();
@@ -156,6 +157,7 @@ fn return_fields(service: &mut Service, owner: &str, fields: &Returned) {
     match fields {
         Returned::Policy => write_policy(service, owner, false, TrafficPolicy::Cluster),
         Returned::Label(OriginalLabel { key, value, .. }) => set_label(service, owner, key, Some(value)),
+        Returned::ToKubeProxy => set_label(service, owner, SERVICE_PROXY_NAME_LABEL, None),
         Returned::Everything { policy, label } => {
             service.record = None;
             if let Some((key, before)) = label {
@@ -233,7 +235,8 @@ fn shape_service(service: &mut Service, shape: &Shape) {
     let us = owner_entry(service, OPERATOR_FIELD_MANAGER, true);
     let (had_field, had_labels) = (us.field, std::mem::take(&mut us.labels));
     us.field = false;
-    if let Some(ServiceLabel { key, value }) = &shape.label {
+    let proxy = ServiceLabel { key: SERVICE_PROXY_NAME_LABEL.to_owned(), value: PROXY_NAME.to_owned() };
+    for ServiceLabel { key, value } in shape.label.iter().chain(shape.taken_over.then_some(&proxy)) {
         if service.labels.get(key) != Some(value) {
             service.owners.iter_mut().for_each(|owner| {
                 owner.labels.remove(key);

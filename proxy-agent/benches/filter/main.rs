@@ -4,26 +4,21 @@
 //!
 //! `ISP_BENCH_SERVICES=200` is a quick run at a smaller size.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a benchmark that cannot go on has nothing better to do"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a benchmark fails by panicking")]
 
-#[path = "../../tests/agent/mod.rs"]
-mod agent;
 mod client;
 mod cluster;
 mod figures;
 
+use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use agent::{Agent, AgentToken};
 use client::{Connection, Encoding, End};
 use cluster::Kind;
 use figures::{Line, Sorted, Usage, milliseconds};
 use isp_lab::ControlPlane;
+use isp_testkit::agent::{self, Agent};
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -45,6 +40,11 @@ const FROM_START: &str = "allowWatchBookmarks=true&resourceVersionMatch=NotOlder
 const MOST_DELAY: f64 = 1.0;
 const MOST_TIMES: f64 = 1.3;
 const MOST_MEMORY: f64 = 15.0;
+
+/// The program to measure, if it is not the one that cargo built with the benchmark.
+fn program() -> OsString {
+    std::env::var_os("ISP_BENCH_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_proxy-agent").into())
+}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -97,7 +97,7 @@ struct Size {
 
 /// Measures one agent from its start to its end.
 async fn measure(cluster: &ControlPlane, client: &Client, size: Size) -> Vec<Line> {
-    let agent = Agent::start(cluster, AgentToken::Agent).await;
+    let agent = Agent::of(program()).start(cluster).await;
     agent.wait_for_services();
     let api_server = agent::api_server(cluster);
     let authority: k8s_openapi::ByteString =

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::serving::{Identity, MirrorScope, ServingError, mirror};
-use crate::node::upstream::{ApiServer, ClientCertificate, Upstream};
+use crate::filter::upstream::{ApiServer, ClientCertificate, Upstream};
 
 /// How often the agent reads the files. The kubelet updates them about once a minute.
 const INTERVAL: Duration = Duration::from_secs(10);

@@ -1,5 +1,5 @@
 //! How far kube-proxy and the kernel have come with the node's view. Fills the status fields of
-//! mode Filter: `proxyConnected`, and `relisted` of each view.
+//! mode Filter: `active`, and `received` of each view.
 
 mod programmed;
 
@@ -7,15 +7,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isp_api::node::{AcknowledgedView, IngressSourceNodeStatus};
-use isp_api::preserve::Mode;
+use isp_api::node::{AcknowledgedView, AgentMode, IngressSourceNodeStatus};
+use isp_api::view::ObjectView;
 use tokio::sync::watch;
 
 use self::programmed::RulesFollower;
 use super::connections::ClientConnections;
 use super::readers::KubeProxySync;
 use crate::node::progress::{Acknowledgement, Progress, ReadyCondition};
-use crate::node::view::Epoch;
+use crate::node::view::EpochView;
 
 #[cfg(test)]
 mod tests;
@@ -45,9 +45,9 @@ impl Progress for FilterProgress {
         let _ = self.changes.changed().await;
     }
 
-    async fn acknowledge(&mut self, epoch: Epoch) -> FilterAcknowledgement {
-        let kube_proxy = self.connections.kube_proxy(epoch);
-        let programmed = self.rules.follow(epoch, kube_proxy.synced_at).await;
+    async fn acknowledge(&mut self, current: &EpochView) -> FilterAcknowledgement {
+        let kube_proxy = self.connections.kube_proxy(current.epoch);
+        let programmed = self.rules.follow(current.epoch, kube_proxy.synced_at).await;
         FilterAcknowledgement { kube_proxy, programmed }
     }
 }
@@ -61,7 +61,7 @@ pub(crate) struct FilterAcknowledgement {
 }
 
 impl Acknowledgement for FilterAcknowledgement {
-    const MODE: Mode = Mode::Filter;
+    const MODE: AgentMode = AgentMode::Filter;
 
     fn applied(&self) -> bool {
         self.kube_proxy.synced_at.is_some()
@@ -86,12 +86,12 @@ impl Acknowledgement for FilterAcknowledgement {
         (self.applied() && self.programmed != Some(true)).then_some(METRICS_INTERVAL)
     }
 
-    fn complete_view(&self, view: &mut AcknowledgedView) {
-        view.relisted = self.applied();
+    fn complete_view(&self, _: &ObjectView, view: &mut AcknowledgedView) {
+        view.received = self.applied();
     }
 
     fn complete_status(&self, status: &mut IngressSourceNodeStatus) {
-        status.proxy_connected = self.kube_proxy.open_watches > 0;
+        status.active = self.kube_proxy.open_watches > 0;
     }
 }
 

@@ -31,7 +31,7 @@ use super::readers::{ClientId, Readers, UserAgent};
 use super::request::{Forward, Refusal, RequestHead, ServiceRead, ServicesRequest, decide};
 use super::session::Admission;
 use super::wire;
-use crate::node::upstream::Upstream;
+use crate::filter::upstream::Upstream;
 use crate::node::view::{EpochView, ViewStore};
 
 /// How long the API server may take to begin its response. A list of all Services takes a while.

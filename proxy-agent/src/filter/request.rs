@@ -84,7 +84,7 @@ pub(crate) enum Refusal {
     #[error("the query contains {0} more than once")]
     Twice(&'static str),
     #[error(
-        "this agent hides external addresses from this node, and can do so in {} and {} only: accept one of them beside {accepted:?}",
+        "this agent hides external IPs from this node, which it supports in {} and {} only: accept one of them besides {accepted:?}",
         Format::Protobuf.media_type(),
         Format::Json.media_type()
     )]

@@ -16,11 +16,11 @@ use thiserror::Error;
 
 pub(crate) use self::identity::Identity;
 pub(crate) use self::mirror::{MirrorScope, mirror};
-use crate::node::upstream::kubeconfig_hint;
+use crate::filter::upstream::kubeconfig_hint;
 
 /// Why the agent cannot serve kube-proxy.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum ServingError {
     #[error("cannot create a certificate: {0}")]
     Certificate(#[from] rcgen::Error),

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use isp_api::node::{AcknowledgedView, IngressSourceNodeStatus};
-use isp_api::preserve::Mode;
+use isp_api::node::{AcknowledgedView, AgentMode, IngressSourceNodeStatus};
+use isp_api::view::ObjectView;
 
-use super::view::Epoch;
+use super::view::EpochView;
 
 /// Follows how far the mode has applied the node's view.
 pub(crate) trait Progress: Send + Sync + 'static {
@@ -15,13 +15,13 @@ pub(crate) trait Progress: Send + Sync + 'static {
     /// Waits until [`Progress::acknowledge`] may have another answer. Cancel safe.
     fn changed(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// Says how far this node has come with the view of the epoch.
-    fn acknowledge(&mut self, epoch: Epoch) -> impl Future<Output = Self::Acknowledgement> + Send;
+    /// Says how far this node has come with the view.
+    fn acknowledge(&mut self, current: &EpochView) -> impl Future<Output = Self::Acknowledgement> + Send;
 }
 
 /// How far this node has come with the view of one epoch.
 pub(crate) trait Acknowledgement: Send + Sync {
-    const MODE: Mode;
+    const MODE: AgentMode;
 
     /// Says whether the node has taken over the view.
     fn applied(&self) -> bool;
@@ -35,8 +35,9 @@ pub(crate) trait Acknowledgement: Send + Sync {
     /// Returns how soon to ask again although nothing was announced.
     fn ask_again(&self) -> Option<Duration>;
 
-    /// Sets the mode's own fields of one view. The report does not call it for an object in doubt.
-    fn complete_view(&self, view: &mut AcknowledgedView);
+    /// Sets the mode's own fields of an object's view. The report does not call it for an object in
+    /// doubt.
+    fn complete_view(&self, object: &ObjectView, view: &mut AcknowledgedView);
 
     /// Sets the mode's own fields of the status, apart from its views.
     fn complete_status(&self, status: &mut IngressSourceNodeStatus);

@@ -84,7 +84,7 @@ impl<P: Progress> Reporter<P> {
             self.pulse.beat();
             let mut wait = IDLE;
             if let Some(current) = self.view.current() {
-                let acknowledgement = self.progress.acknowledge(current.epoch).await;
+                let acknowledgement = self.progress.acknowledge(&current).await;
                 let facts = facts(&self.agent, &current, &acknowledgement);
                 wait = wait.min(acknowledgement.ask_again().unwrap_or(IDLE));
 
@@ -128,7 +128,8 @@ impl<P: Progress> Reporter<P> {
 
     async fn write(&self, status: &IngressSourceNodeStatus) -> Result<(), kube::Error> {
         let nodes: Api<IngressSourceNode> = Api::all(self.client.clone());
-        let (name, apply) = (&self.agent.node, PatchParams::apply(AGENT_FIELD_MANAGER).force());
+        let name = &<P::Acknowledgement as Acknowledgement>::MODE.report_name(&self.agent.node);
+        let apply = PatchParams::apply(AGENT_FIELD_MANAGER).force();
         let object = json!({
             "apiVersion": IngressSourceNode::api_version(&()),
             "kind": IngressSourceNode::kind(&()),
@@ -160,11 +161,12 @@ pub(crate) fn facts<A: Acknowledgement>(
             uid: object.uid.clone(),
             generation: object.generation,
             view: object.view,
-            relisted: false,
+            received: false,
+            services: Vec::new(),
             programmed: acknowledgement.programmed().map(|programmed| programmed && object.doubt.is_none()),
         };
         if object.doubt.is_none() {
-            acknowledgement.complete_view(&mut view);
+            acknowledgement.complete_view(object, &mut view);
         }
         view
     };
@@ -173,7 +175,8 @@ pub(crate) fn facts<A: Acknowledgement>(
         revision: agent.revision.clone(),
         mode: A::MODE,
         views: objects.iter().map(acknowledged).collect(),
-        proxy_connected: false,
+        active: false,
+        served: None,
         last_sync: None,
         conditions: Vec::new(),
     };

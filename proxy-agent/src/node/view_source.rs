@@ -31,7 +31,8 @@ pub(super) async fn follow(client: Client, node: String, store: Arc<ViewStore>, 
         // A Node that does not exist yet has no labels, so no object selects it as ingress node.
         let labels = nodes.get(&node).map(|node| node.labels().clone()).unwrap_or_default();
         let before = store.current().map(|current| current.epoch);
-        store.publish(view(NodeIdentity { name: &node, labels: &labels }, objects.values()));
+        let view = view(NodeIdentity { name: &node, labels: &labels }, objects.values());
+        store.publish(view, objects.values());
         let after = store.current();
         if after.as_ref().map(|current| current.epoch) != before {
             metrics.view_changed();

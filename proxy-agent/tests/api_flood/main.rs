@@ -7,15 +7,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-#[path = "../agent/mod.rs"]
-mod agent;
 mod strangers;
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-use agent::Agent;
 use isp_lab::ControlPlane;
+use isp_testkit::agent::Agent;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::PostParams;
@@ -26,7 +24,7 @@ const CONNECTIONS: usize = 200;
 /// The limit until an open watch shows a new Service.
 const SEEN: Duration = Duration::from_secs(5);
 /// The limit until the agent serves a kube-proxy that has just started, on a busy machine.
-const STARTED: Duration = Duration::from_secs(15);
+const STARTED: Duration = Duration::from_secs(30);
 /// The memory limit of the agent's container.
 const MEMORY: u64 = 64 << 20;
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -54,7 +52,7 @@ async fn make(cluster: &ControlPlane, name: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_connections_without_a_credential_take_neither_memory_nor_turns() {
     let cluster = ControlPlane::shared().await.unwrap();
-    let mut agent = Agent::start_limited(cluster, MEMORY).await;
+    let mut agent = Agent::of(env!("CARGO_BIN_EXE_proxy-agent")).memory(MEMORY).start(cluster).await;
     agent.wait_for_services();
     let process = agent.process();
     let patience = (length() + DEADLINE).as_secs().to_string();

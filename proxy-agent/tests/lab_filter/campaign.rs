@@ -5,31 +5,29 @@
 //! The tests run a short form; `cargo xtask soak` runs them in full. `ISP_SOAK_SEED` repeats a
 //! campaign.
 
-mod churn;
-mod random;
 mod served;
-mod shape;
 mod views;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use isp_api::view::View;
 use isp_lab::ProxyMode;
 use isp_lab::provision::KubernetesVersion::V1_37;
+use isp_testkit::Patience;
+use isp_testkit::churn::{Churn, insist};
+use isp_testkit::random::Random;
 use k8s_openapi::api::core::v1::Service;
 
-use self::churn::{Churn, insist};
-use self::random::Random;
 use self::served::Served;
-use self::views::{OBJECTS, Stage, Views};
-use crate::harness::{NODE, Scenario, eventually_within};
+use self::views::{OBJECTS, SETTING, Stage, Views};
+use crate::harness::{NODE, Scenario};
 use crate::processes::{Behind, clean_up};
 
 /// kube-proxy and the agent wait up to a minute before they retry.
-const PATIENCE: Duration = Duration::from_mins(4);
+const PATIENCE: Patience = Patience { limit: Duration::from_mins(4), pause: Duration::from_millis(250) };
 
 /// The length of a campaign.
 struct Length {
@@ -62,13 +60,10 @@ struct Campaign {
 impl Campaign {
     async fn prepare(name: &'static str, length: Length) -> (Self, Churn, Random) {
         let started = Instant::now();
-        let drawn = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        let seed = env::var("ISP_SOAK_SEED").map_or(drawn, |seed| seed.parse().unwrap());
-        println!("{name}: ISP_SOAK_SEED={seed}");
-        let mut random = Random::new(seed);
+        let mut random = Random::of_campaign(name);
         let scenario = Scenario::bare(name, &[NODE], ProxyMode::Nftables).await;
         scenario.take_kube_proxy_away().await;
-        let mut churn = Churn::new(&scenario.lab.client(), random.fork());
+        let mut churn = Churn::new(&scenario.lab.client(), SETTING, random.fork());
         let mut witnesses = Vec::new();
         for (object, key) in OBJECTS {
             witnesses.push(churn.add_steady(&format!("of-{object}"), Some((key, object))).await);
@@ -86,14 +81,14 @@ impl Campaign {
     /// Waits until kube-proxy has read the view and the kernel has it.
     async fn is_followed(&self, views: &Views) {
         let relisted = async || views.have_come(Stage::Relisted).await;
-        eventually_within(PATIENCE, "kube-proxy reads the view", relisted).await;
+        PATIENCE.until("kube-proxy reads the view", relisted).await;
         let in_kernel = async || {
             let claimed = views.have_come(Stage::Programmed).await;
             let seen = self.witnesses_are_seen(views).await;
             assert!(seen || !claimed, "the agent acknowledges what the kernel does not have");
             seen
         };
-        eventually_within(PATIENCE, "the kernel has the view", in_kernel).await;
+        PATIENCE.until("the kernel has the view", in_kernel).await;
         // kube-proxy does not resume a watch that ends within its first second; it relists.
         tokio::time::sleep(Duration::from_millis(1500)).await;
     }
@@ -114,7 +109,7 @@ impl Campaign {
     async fn settle(&self, views: &Views, churn: &mut Churn) -> BTreeSet<String> {
         self.is_followed(views).await;
         let programmed = async || views.have_come(Stage::Programmed).await;
-        eventually_within(PATIENCE, "the agent acknowledges the view", programmed).await;
+        PATIENCE.until("the agent acknowledges the view", programmed).await;
         let lab = &self.scenario.lab;
         // When these have arrived, everything before them has. With the second one, kube-proxy
         // removes the empty chains that it keeps for a second.
@@ -123,7 +118,7 @@ impl Campaign {
             let spec = service.spec.unwrap();
             let served = Served::at(&spec.cluster_ip.unwrap(), &spec.ports.unwrap()[0]);
             let arrived = async || served::with_endpoints(lab).await.contains(&served);
-            eventually_within(PATIENCE, "kube-proxy has everything", arrived).await;
+            PATIENCE.until("kube-proxy has everything", arrived).await;
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
         let rules = self.scenario.still_rules().await;
@@ -196,7 +191,7 @@ async fn change_views(
         // The agent gets objects and nodes from different watches; the wait keeps their changes in
         // order.
         let known = async || views.have_come(Stage::Known).await;
-        eventually_within(PATIENCE, "the agent knows of the change", known).await;
+        PATIENCE.until("the agent knows of the change", known).await;
         if views.real - changes >= together || views.real == campaign.length.steps {
             campaign.is_followed(views).await;
             let (made, forced) = (views.real - changes, behind.count("relists_forced").await - relists);

@@ -3,39 +3,29 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use isp_api::IngressSourceNode;
-use isp_api::agent::{Agent, filter_daemon_set};
 use isp_lab::{EchoApp, Lab, Place, Protocol, ProxyMode};
+use isp_plan::build::agents::{Agent, filter_daemon_set};
+use isp_testkit::{answers, preserve, until};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::{preserve, rules};
+use super::rules;
 
 pub(crate) const NODE: &str = "work-1";
 const AGENT_IMAGE: &str = "lab.local/proxy-agent:1";
 
-const DEADLINE: Duration = Duration::from_secs(40);
-
-pub(crate) async fn eventually(what: &str, holds: impl AsyncFnMut() -> bool) {
-    eventually_within(DEADLINE, what, holds).await;
-}
-
-pub(crate) async fn eventually_within(limit: Duration, what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < limit, "{what}: not within {} s", limit.as_secs());
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
-}
-
 pub(crate) struct Scenario {
     pub(crate) lab: Lab,
     pub(crate) mode: ProxyMode,
+    /// The number of processes so far, each with its own log.
+    logs: AtomicUsize,
     directory: tempfile::TempDir,
 }
 
@@ -53,7 +43,7 @@ impl Scenario {
     pub(crate) async fn bare(name: &str, nodes: &[&str], mode: ProxyMode) -> Self {
         let lab = Lab::builder().name(name).nodes(nodes.iter().copied()).proxy_mode(mode).up().await.unwrap();
         preserve::install(&lab).await;
-        Self { lab, mode, directory: tempfile::tempdir().unwrap() }
+        Self { lab, mode, logs: AtomicUsize::new(0), directory: tempfile::tempdir().unwrap() }
     }
 
     /// Starts a cluster with an ingress node and two Services.
@@ -101,7 +91,7 @@ impl Scenario {
     pub(crate) async fn settled_rules(&self) -> BTreeSet<String> {
         let addresses =
             [self.cluster_ip("narrowed").await, self.cluster_ip("hidden").await, "192.0.2.50".to_owned()];
-        eventually("kube-proxy serves both", async || {
+        until("kube-proxy serves both", async || {
             let rules = self.rules().await;
             addresses.iter().all(|address| rules.contains(address))
         })
@@ -112,27 +102,22 @@ impl Scenario {
     /// Returns the rules, once they are stable.
     pub(crate) async fn still_rules(&self) -> BTreeSet<String> {
         let mut before = self.normalised_rules().await;
-        loop {
+        until("the rules are stable", async || {
             tokio::time::sleep(Duration::from_secs(3)).await;
             let now = self.normalised_rules().await;
-            if now == before {
-                return now;
-            }
-            before = now;
-        }
+            let changed = rules::difference(&now, &before);
+            if std::mem::replace(&mut before, now.clone()) == now { Ok(now) } else { Err(changed) }
+        })
+        .await
     }
 
     /// Waits until the rules are these; otherwise prints the differences.
     pub(crate) async fn expect_rules(&self, what: &str, wanted: &BTreeSet<String>) {
-        let started = Instant::now();
-        loop {
+        until(what, async || {
             let rules = self.normalised_rules().await;
-            if rules == *wanted {
-                return;
-            }
-            assert!(started.elapsed() < DEADLINE, "{what}: {}", rules::difference(&rules, wanted));
-            tokio::time::sleep(Duration::from_millis(250)).await;
-        }
+            if rules == *wanted { Ok(()) } else { Err(rules::difference(&rules, wanted)) }
+        })
+        .await;
     }
 
     /// Removes the cluster's own kube-proxy from the node; its rules stay.
@@ -151,7 +136,7 @@ impl Scenario {
         let pods: Api<Pod> = Api::namespaced(self.lab.client(), "kube-system");
         let here =
             ListParams::default().labels("k8s-app=kube-proxy").fields(&format!("spec.nodeName={NODE}"));
-        eventually("kube-proxy leaves", async || pods.list(&here).await.unwrap().items.is_empty()).await;
+        until("kube-proxy leaves", async || pods.list(&here).await.unwrap().items.is_empty()).await;
     }
 
     pub(crate) async fn preserve(&self, service: &str, elsewhere: &str) {
@@ -178,11 +163,10 @@ impl Scenario {
         let external: IpAddr = address.parse().unwrap();
         self.lab.route(external, &["edge-1"]).await.unwrap();
         let own = IpAddr::from(self.lab.topology().node(NODE).unwrap().address());
-        eventually("the external address is reached by the router", async || {
-            let answer = self.lab.ask(node, Protocol::Http, &format!("{address}:80")).await.unwrap();
-            answer.peer() == Some(own)
-        })
-        .await;
+        let target = format!("{address}:80");
+        let what = "the external address is reached by the router";
+        answers::until(&self.lab, what, node, (Protocol::Http, &target), |answer| answer.peer() == Some(own))
+            .await;
     }
 
     /// Runs the agents of a pool as a DaemonSet that is derived from the cluster's own.
@@ -216,6 +200,11 @@ impl Scenario {
         let ids: Vec<&str> = found.split_whitespace().collect();
         assert_eq!(ids.len(), 1, "{found}");
         assert!(self.lab.exec(&Place::ControlPlane, &["kill", "-KILL", ids[0]]).await.unwrap().success);
+    }
+
+    /// Returns the path of the log of a new process.
+    pub(crate) fn new_log(&self, name: &str) -> PathBuf {
+        self.file(&format!("{name}-{}.log", self.logs.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Returns the path of a file of this scenario.

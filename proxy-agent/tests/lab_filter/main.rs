@@ -5,18 +5,17 @@
 
 mod campaign;
 mod harness;
-#[path = "../lab_common/preserve.rs"]
-mod preserve;
 mod processes;
 mod rules;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use harness::{NODE, Scenario, eventually};
+use harness::{NODE, Scenario};
 use isp_api::IngressSourceNode;
 use isp_lab::provision::KubernetesVersion::{self, V1_33, V1_37};
 use isp_lab::{Place, Protocol, ProxyMode};
+use isp_testkit::until;
 use kube::Api;
 use processes::{Behind, Direct, clean_up, forget_acknowledgement};
 
@@ -44,24 +43,24 @@ async fn the_view_of_a_node_elsewhere(name: &str, mode: ProxyMode) {
 async fn what_an_agent_changes(scenario: &Scenario, version: KubernetesVersion, direct: &BTreeSet<String>) {
     // Behind an agent with nothing to hide, the node has exactly the same rules.
     let mut behind = Behind::start(scenario, version).await;
-    eventually("the agent acknowledges", async || scenario.ready().await).await;
+    until("the agent acknowledges", async || scenario.ready().await).await;
     scenario.expect_rules("behind an agent with nothing to hide", direct).await;
     assert!(behind.is_of_its_release().await, "this is not {version}");
 
     let cluster_ips = [scenario.cluster_ip("narrowed").await, scenario.cluster_ip("hidden").await];
     scenario.preserve("narrowed", "ClusterOnly").await;
     scenario.preserve("hidden", "Hidden").await;
-    eventually("the kernel follows the view", async || {
+    until("the kernel follows the view", async || {
         let rules = scenario.rules().await;
         rules.contains(&cluster_ips[0]) && !rules.contains(EXTERNAL) && !rules.contains(&cluster_ips[1])
     })
     .await;
-    eventually("both objects are acknowledged", async || {
+    until("both objects are acknowledged", async || {
         let nodes: Api<IngressSourceNode> = Api::all(scenario.lab.client());
         let status = nodes.get(NODE).await.unwrap().status.unwrap();
-        status.proxy_connected
+        status.active
             && status.views.len() == 2
-            && status.views.iter().all(|view| view.relisted && view.programmed == Some(true))
+            && status.views.iter().all(|view| view.received && view.programmed == Some(true))
     })
     .await;
 
@@ -79,7 +78,7 @@ async fn what_an_agent_changes(scenario: &Scenario, version: KubernetesVersion, 
     behind.replace_agent(Duration::from_secs(2)).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(!scenario.rules().await.contains(EXTERNAL));
-    eventually("a restarted agent acknowledges", async || scenario.ready().await).await;
+    until("a restarted agent acknowledges", async || scenario.ready().await).await;
 
     scenario.forget().await;
     scenario.expect_rules("with nothing to hide again", direct).await;
@@ -93,18 +92,17 @@ async fn a_pool_of_agents_takes_over_from_the_clusters_kube_proxy() {
     let direct = scenario.settled_rules().await;
     scenario.take_kube_proxy_away().await;
     scenario.run_pool("default").await;
-    eventually("the agent acknowledges", async || scenario.ready().await).await;
+    until("the agent acknowledges", async || scenario.ready().await).await;
     scenario.expect_rules("behind the pool's agent", &direct).await;
 
     scenario.preserve("narrowed", "ClusterOnly").await;
-    eventually("the kernel follows", async || !scenario.rules().await.contains(EXTERNAL)).await;
+    until("the kernel follows", async || !scenario.rules().await.contains(EXTERNAL)).await;
     // The kubelet restarts a killed agent. kube-proxy, which did not restart, still trusts it.
     scenario.kill_agent_container().await;
-    eventually("the agent is back", async || scenario.agent_restarts().await > 0 && scenario.ready().await)
-        .await;
+    until("the agent is back", async || scenario.agent_restarts().await > 0 && scenario.ready().await).await;
     scenario.preserve("hidden", "Hidden").await;
     let hidden = scenario.cluster_ip("hidden").await;
-    eventually("a later view is followed", async || !scenario.rules().await.contains(&hidden)).await;
+    until("a later view is followed", async || !scenario.rules().await.contains(&hidden)).await;
 }
 
 #[tokio::test]

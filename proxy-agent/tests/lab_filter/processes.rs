@@ -2,50 +2,22 @@
 //! them.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use isp_api::IngressSourceNode;
 use isp_lab::Place;
 use isp_lab::provision::{self, KubernetesVersion};
+use isp_testkit::{Process, until};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use super::harness::{NODE, Scenario, eventually};
+use super::harness::{NODE, Scenario};
 
-/// A program on the node.
-struct Process(Child);
-
-impl Process {
-    async fn start(scenario: &Scenario, arguments: &[&str], log: &str) -> Self {
-        let mut command = scenario.lab.command_in(&Place::Node(NODE.to_owned()), arguments).await.unwrap();
-        let log = fs::OpenOptions::new().create(true).append(true).open(scenario.file(log)).unwrap();
-        let log = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        Self(log.spawn().unwrap())
-    }
-
-    /// Kills the program and waits until it has exited.
-    fn kill(&mut self) {
-        // The child process entered the node; it exits after the program that it started there.
-        let id = self.0.id();
-        let programs = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-        let killed = programs.split_whitespace().map(|id| Command::new("kill").args(["-KILL", id]).status());
-        if killed.filter(|status| status.as_ref().is_ok_and(std::process::ExitStatus::success)).count() == 0 {
-            let _ = self.0.kill();
-        }
-        let _ = self.0.wait();
-    }
-
-    fn has_ended(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_some()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
-    }
+/// Starts a program on the node.
+async fn start(scenario: &Scenario, arguments: &[&str], name: &str) -> Process {
+    let command = scenario.lab.command_in(&Place::Node(NODE.to_owned()), arguments).await.unwrap();
+    Process::start_in_place(command, &scenario.new_log(name))
 }
 
 /// A kube-proxy that connects to the API server directly.
@@ -74,10 +46,8 @@ impl<'a> Behind<'a> {
         write_files(scenario).await;
         forget_acknowledgement(scenario).await;
         let agent = start_agent(scenario).await;
-        eventually("the agent fills a directory", async || {
-            scenario.file("serving/kubeconfig.conf").is_file()
-        })
-        .await;
+        until("the agent fills a directory", async || scenario.file("serving/kubeconfig.conf").is_file())
+            .await;
         let kube_proxy = start_kube_proxy(scenario, version, "serving/config.conf").await;
         Self { scenario, version, agent, kube_proxy }
     }
@@ -99,8 +69,8 @@ impl<'a> Behind<'a> {
     /// Restarts kube-proxy if it exited by itself, as the kubelet would. The agent never exits by
     /// itself.
     pub(crate) async fn revive(&mut self) -> bool {
-        assert!(!self.agent.has_ended(), "the agent ended by itself");
-        let ended = self.kube_proxy.has_ended();
+        assert!(self.agent.ended().is_none(), "the agent ended by itself");
+        let ended = self.kube_proxy.ended().is_some();
         if ended {
             self.kube_proxy = start_kube_proxy(self.scenario, self.version, "serving/config.conf").await;
         }
@@ -146,7 +116,7 @@ fn kube_proxy(version: KubernetesVersion) -> String {
 
 async fn start_kube_proxy(scenario: &Scenario, version: KubernetesVersion, configuration: &str) -> Process {
     let flag = format!("--config={}", scenario.path(configuration));
-    Process::start(scenario, &[&kube_proxy(version), &flag], "kube-proxy.log").await
+    start(scenario, &[&kube_proxy(version), &flag], "kube-proxy").await
 }
 
 async fn start_agent(scenario: &Scenario) -> Process {
@@ -155,7 +125,7 @@ async fn start_agent(scenario: &Scenario) -> Process {
     let token = format!("--token-file={}", scenario.path("proxy-agent"));
     let node = format!("--node-name={NODE}");
     let arguments = [env!("CARGO_BIN_EXE_proxy-agent"), "filter", &node, &original, &serving, &token];
-    Process::start(scenario, &arguments, "agent.log").await
+    start(scenario, &arguments, "agent").await
 }
 
 /// Writes tokens, and configurations of a kube-proxy with and without an agent.

@@ -4,6 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+/// The comment of a rule that kube-proxy 1.37 writes if it knows the ranges of `ClusterIPs` by its
+/// first sync, and otherwise only with its next full sync, up to an hour later. It is the last of
+/// its chain.
+const UNALLOCATED: &str = "Drop traffic to unallocated ClusterIPs";
+
 /// Returns the objects and rules of `nft -j list ruleset`, without handles and counters. Rules keep
 /// their position in their chain. Chains, sets and the elements of sets have no order.
 pub(crate) fn of_nftables(listed: &str) -> BTreeSet<String> {
@@ -15,8 +20,10 @@ pub(crate) fn of_nftables(listed: &str) -> BTreeSet<String> {
         let chain = ["family", "table", "chain"].map(|name| rule[name].to_string());
         format!("{} {rule}", next(&mut places, chain))
     };
+    let is_chance = |object: &&Value| object["rule"]["comment"] == UNALLOCATED;
     // The first entry is about nft itself.
-    listed["nftables"].as_array().unwrap().iter().skip(1).map(described).collect()
+    let objects = listed["nftables"].as_array().unwrap().iter().skip(1);
+    objects.filter(|object| !is_chance(object)).map(described).collect()
 }
 
 /// Removes the parts that differ between two equal rulesets.

@@ -2,20 +2,20 @@
 //! kube-proxy and the agent run in it as plain processes.
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isp_api::IngressSourceNode;
 use isp_lab::{Answer, EchoApp, Lab, Protocol, Vm};
+use isp_testkit::Patience;
+use isp_testkit::preserve::install;
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::preserve::install;
-
 /// Generous, because an emulated CPU on a busy machine is slow.
-const DEADLINE: Duration = Duration::from_secs(90);
-const POLL: Duration = Duration::from_millis(500);
+pub(crate) const PATIENCE: Patience =
+    Patience { limit: Duration::from_mins(3), pause: Duration::from_millis(500) };
 const NODE: &str = "vm-1";
 
 /// The Service `narrowed` has one address in its spec and one in its status. The Service `hidden`
@@ -25,14 +25,6 @@ pub(crate) const HIDDEN: &str = "192.0.2.52";
 
 const ORIGINAL: &str = "/var/lib/kube-proxy/kubeconfig.conf";
 const SERVING: &str = "/var/lib/proxy-agent";
-
-pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < DEADLINE, "{what}: not within {} s", DEADLINE.as_secs());
-        tokio::time::sleep(POLL).await;
-    }
-}
 
 /// Starts the lab. The router sends the external addresses of its Services to the ingress node.
 pub(crate) async fn lab(name: &str) -> Lab {
@@ -71,19 +63,16 @@ pub(crate) async fn cluster_ip(lab: &Lab, service: &str) -> String {
 /// prints its report.
 pub(crate) async fn expect_acknowledged(lab: &Lab, objects: usize) {
     let nodes: Api<IngressSourceNode> = Api::all(lab.client());
-    let started = Instant::now();
-    loop {
-        let status = nodes.get_opt(NODE).await.unwrap().and_then(|node| node.status);
-        let acknowledged = status.as_ref().is_some_and(|status| {
-            let all = status.views.iter().all(|view| view.relisted && view.programmed == Some(true));
-            status.proxy_connected && status.views.len() == objects && all
-        });
-        if acknowledged {
-            return;
-        }
-        assert!(started.elapsed() < DEADLINE, "{objects} acknowledged objects, but there is {status:?}");
-        tokio::time::sleep(POLL).await;
-    }
+    PATIENCE
+        .until(&format!("{objects} acknowledged objects"), async || {
+            let status = nodes.get_opt(NODE).await.unwrap().and_then(|node| node.status);
+            let acknowledged = status.as_ref().is_some_and(|status| {
+                let all = status.views.iter().all(|view| view.received && view.programmed == Some(true));
+                status.active && status.views.len() == objects && all
+            });
+            if acknowledged { Ok(()) } else { Err(status) }
+        })
+        .await;
 }
 
 /// A node in a virtual machine.
@@ -129,7 +118,12 @@ impl<'a> Machine<'a> {
             "--token-file=/etc/proxy-agent/token",
         ];
         self.0.start("proxy-agent", &arguments).await.unwrap();
-        eventually("the agent serves", async || self.0.console().contains("serving kube-proxy")).await;
+        PATIENCE
+            .until("the agent serves", async || {
+                let console = self.0.console();
+                if console.contains("serving kube-proxy") { Ok(()) } else { Err(console) }
+            })
+            .await;
         let flag = format!("--config={SERVING}/behind.conf");
         self.0.start("kube-proxy", &["kube-proxy", &flag]).await.unwrap();
     }
@@ -143,29 +137,27 @@ impl<'a> Machine<'a> {
     /// Waits until exactly the wanted addresses of these are bound to the machine; otherwise prints
     /// the bound ones.
     pub(crate) async fn expect_bound(&self, what: &str, wanted: &[&str], others: &[&str]) {
-        let started = Instant::now();
-        loop {
-            let listed =
-                self.0.run(&["ip", "-oneline", "address", "show", "dev", "kube-ipvs0"]).await.unwrap();
-            let bound = |address: &&str| listed.stdout.contains(&format!(" {address}/32 "));
-            if listed.success && wanted.iter().all(bound) && !others.iter().any(bound) {
-                return;
-            }
-            let ago = started.elapsed();
-            assert!(ago < DEADLINE, "{what}: {wanted:?} and not {others:?}, but there is {listed:?}");
-            tokio::time::sleep(POLL).await;
-        }
+        PATIENCE
+            .until(&format!("{what}: {wanted:?} and not {others:?}"), async || {
+                let listed =
+                    self.0.run(&["ip", "-oneline", "address", "show", "dev", "kube-ipvs0"]).await.unwrap();
+                let bound = |address: &&str| listed.stdout.contains(&format!(" {address}/32 "));
+                let all = listed.success && wanted.iter().all(bound) && !others.iter().any(bound);
+                if all { Ok(()) } else { Err(listed) }
+            })
+            .await;
     }
 
     /// Checks that traffic from the machine to the address enters through the ingress node, like
     /// everyone's.
     pub(crate) async fn reaches_the_ingress_node(&self, address: &str) {
         let own = self.0.address();
-        eventually(&format!("{address} leads to the ingress node"), async || {
-            let Answer::Seen(seen) = self.ask(address).await else { return false };
-            seen.peer_ip == own && seen.node == "edge-1"
-        })
-        .await;
+        PATIENCE
+            .until(&format!("{address} leads to the ingress node"), async || match self.ask(address).await {
+                Answer::Seen(seen) if seen.peer_ip == own && seen.node == "edge-1" => Ok(()),
+                other => Err(other),
+            })
+            .await;
     }
 
     /// Returns the application's answer on port 80 of an address.

@@ -5,12 +5,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod harness;
-#[path = "../lab_common/preserve.rs"]
-mod preserve;
 
-use harness::{HIDDEN, Machine, NARROWED, cluster_ip, eventually, expect_acknowledged, lab};
+use harness::{HIDDEN, Machine, NARROWED, PATIENCE, cluster_ip, expect_acknowledged, lab};
 use isp_lab::{Answer, Lab, Place};
-use preserve::{forget, preserve};
+use isp_testkit::preserve::{forget, preserve};
 
 #[tokio::test]
 async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {
@@ -27,7 +25,7 @@ async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {
     // Without an agent, the machine binds the addresses and has no endpoint for them.
     machine.start_direct().await;
     machine.expect_bound("direct", &everything, &[]).await;
-    eventually("a ClusterIP works", async || machine.ask(&narrowed).await.peer().is_some()).await;
+    PATIENCE.until("a ClusterIP works", async || machine.ask(&narrowed).await.peer()).await;
     for address in NARROWED {
         let answer = machine.ask(address).await;
         assert!(matches!(answer, Answer::Silent(_)), "{address} answered {answer:?}");
@@ -63,7 +61,12 @@ async fn a_node_in_ipvs_mode_reaches_the_ingress_node_behind_the_agent() {
     // The machine ends when its handle is dropped.
     assert_eq!(traces_of_a_machine(&lab).await, 2);
     drop(machine);
-    eventually("nothing is left of the machine", async || traces_of_a_machine(&lab).await == 0).await;
+    PATIENCE
+        .until("nothing is left of the machine", async || match traces_of_a_machine(&lab).await {
+            0 => Ok(()),
+            left => Err(left),
+        })
+        .await;
 }
 
 /// Counts the processes and network interfaces of the machine.

@@ -30,21 +30,20 @@ pub(super) struct Pages {
 
 impl Pages {
     pub(super) fn answer(&self, method: &Method, path: &str) -> Reply {
-        let page = match (path, &self.program) {
+        match (path, &self.program) {
+            ("/metrics", _) | ("/readyz" | "/healthz", Some(_))
+                if !matches!(*method, Method::GET | Method::HEAD) =>
+            {
+                let mut refusal = reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+                refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+                refusal
+            }
             ("/metrics", _) => metrics(&self.registry),
             ("/readyz", Some((readiness, _))) => ready(&readiness.pending()),
             ("/healthz", Some((_, health))) => healthy(&health.silent()),
-            (_, Some(_)) => {
-                return reply(StatusCode::NOT_FOUND, TEXT, "here are /healthz, /readyz and /metrics\n");
-            }
-            (_, None) => return reply(StatusCode::NOT_FOUND, TEXT, "here is /metrics\n"),
-        };
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            let mut refusal = reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
-            refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return refusal;
+            (_, Some(_)) => reply(StatusCode::NOT_FOUND, TEXT, "try /healthz, /readyz or /metrics\n"),
+            (_, None) => reply(StatusCode::NOT_FOUND, TEXT, "try /metrics\n"),
         }
-        page
     }
 }
 
@@ -71,7 +70,7 @@ fn metrics(registry: &Registry) -> Reply {
         Err(error) => reply(
             StatusCode::INTERNAL_SERVER_ERROR,
             TEXT,
-            format!("cannot encode the metrics: {error}; this is a defect, please report it\n"),
+            format!("cannot encode the metrics: {error}; this is a bug, please report it\n"),
         ),
     }
 }
@@ -85,6 +84,10 @@ fn reply(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Repl
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
+
     use super::*;
 
     fn pages() -> (Pages, Readiness, Health) {
@@ -124,6 +127,27 @@ mod tests {
     fn a_refused_method_is_told_which_ones_there_are() {
         let refusal = pages().0.answer(&Method::PUT, "/healthz");
         assert_eq!(refusal.headers()[ALLOW], "GET, HEAD");
+    }
+
+    #[derive(Debug, Default)]
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Collector for Counting {
+        fn encode(&self, _: DescriptorEncoder<'_>) -> std::fmt::Result {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_refused_method_does_not_make_the_program_encode_its_metrics() {
+        let (mut registry, encoded) = (Registry::default(), Arc::<AtomicUsize>::default());
+        registry.register_collector(Box::new(Counting(encoded.clone())));
+        let pages = Pages { registry: Arc::new(registry), program: None };
+        for (method, times) in [(Method::POST, 0), (Method::GET, 1), (Method::DELETE, 1)] {
+            pages.answer(&method, "/metrics");
+            assert_eq!(encoded.load(Ordering::Relaxed), times, "{method}");
+        }
     }
 
     #[test]

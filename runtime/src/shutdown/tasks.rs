@@ -18,13 +18,13 @@ use super::Shutdown;
 #[derive(Debug, thiserror::Error)]
 pub enum TasksError {
     /// A task returned before the shutdown was requested.
-    #[error("task {task} ended before the program was told to end; the log says why")]
+    #[error("task {task} ended before the program was asked to shut down; see the log for the reason")]
     EndedEarly {
         /// The name of the task.
         task: &'static str,
     },
     /// A task panicked.
-    #[error("task {task} failed: {source}; this is a defect, please report it with the log")]
+    #[error("task {task} failed: {source}; this is a bug, please report it with the log")]
     Panicked {
         /// The name of the task.
         task: &'static str,
@@ -33,7 +33,7 @@ pub enum TasksError {
     },
     /// Tasks were still running after the grace period and were aborted.
     #[error(
-        "still running {grace:?} after the end was asked for, and cut off: {}; --log-level=debug shows what they do",
+        "tasks still running {grace:?} after the shutdown began were aborted: {}; --log-level=debug shows their progress",
         .tasks.join(", ")
     )]
     StillRunning {
@@ -109,7 +109,7 @@ impl Tasks {
 /// The earlier of two errors; the later one is only logged.
 fn first(earlier: Result<(), TasksError>, later: Result<(), TasksError>) -> Result<(), TasksError> {
     if let (Err(_), Err(later)) = (&earlier, &later) {
-        error!(error = %later, "shutdown: and another failure");
+        error!(error = %later, "shutdown: another failure");
     }
     earlier.and(later)
 }

@@ -1,4 +1,4 @@
-//! One question at a time, by a caller that verifies whom it asks, as an API server does.
+//! Single requests by a client that verifies the server, like an API server.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::review;
 
-/// The patch that a review is answered with; nothing when there is no answer, or another one.
+/// The patch in the response to a review. None without a response, or with another one.
 pub(crate) async fn patch(
     address: SocketAddr,
     name: &'static str,
@@ -56,11 +56,11 @@ pub(crate) async fn patch(
     serde_json::from_slice(&STANDARD.decode(answer["response"]["patch"].as_str()?).ok()?).ok()
 }
 
-/// The metrics of a program, a line each; none while it does not answer.
+/// The metrics of a program, by line. Empty while it does not answer.
 pub(crate) fn metrics(address: SocketAddr) -> Vec<String> {
     let read = || {
         let mut stream = TcpStream::connect(address)?;
-        // In this version of HTTP an answer is a whole and ends with the connection.
+        // In HTTP/1.0 the response is not chunked and ends with the connection.
         write!(stream, "GET /metrics HTTP/1.0\r\n\r\n")?;
         let mut text = String::new();
         stream.read_to_string(&mut text).map(|_| text)

@@ -1,16 +1,16 @@
-//! Figures: what the kernel says of a process, and the table.
+//! Figures: the resources of a process according to the kernel, and the table.
 
 use std::fmt;
 use std::fs;
 use std::time::Duration;
 
-/// What a process takes.
+/// The resources that a process uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
-    /// What is in memory, in MB of 1,000,000 bytes, and the part of it that is no file's.
+    /// Resident memory in MB of 1,000,000 bytes, and the anonymous part of it.
     pub(crate) resident: f64,
     pub(crate) own: f64,
-    /// Since its start: how long it ran, and how long it waited for a core while it could have.
+    /// Since its start: CPU time, and time in the run queue.
     pub(crate) ran: Duration,
     pub(crate) waited: Duration,
 }
@@ -25,7 +25,7 @@ impl Usage {
         };
         let (mut ran, mut waited) = (Duration::ZERO, Duration::ZERO);
         for thread in fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten() {
-            // One that has ended meanwhile has nothing to say.
+            // The thread may have ended.
             let Ok(text) = fs::read_to_string(thread.path().join("schedstat")) else { continue };
             let mut nanoseconds = text.split(' ').map_while(|field| field.parse().ok());
             ran += Duration::from_nanos(nanoseconds.next().unwrap());
@@ -35,8 +35,7 @@ impl Usage {
     }
 }
 
-/// How long cores were ready to run something and the machine under this one ran something else, since the start; nothing on real
-/// hardware.
+/// Time stolen by the hypervisor since boot. Zero on real hardware.
 pub(crate) fn stolen() -> Duration {
     let text = fs::read_to_string("/proc/stat").unwrap();
     let first = text.lines().next().unwrap();
@@ -44,7 +43,7 @@ pub(crate) fn stolen() -> Duration {
     Duration::from_millis(hundredths * 10)
 }
 
-/// What was promised.
+/// The upper or lower limit of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     bound: f64,
@@ -66,7 +65,7 @@ impl Budget {
     }
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug)]
 pub(crate) struct Line {
     what: String,
@@ -88,7 +87,7 @@ impl Line {
         Self { what, figures: None }
     }
 
-    /// Of which less is better.
+    /// A figure of which less is better.
     pub(crate) fn lower(
         what: impl Into<String>,
         webhook: f64,
@@ -99,7 +98,7 @@ impl Line {
         Self { what: what.into(), figures: Some(Figures { webhook, istiod, unit, ratio, budget: None }) }
     }
 
-    /// Of which more is better.
+    /// A figure of which more is better.
     pub(crate) fn higher(
         what: impl Into<String>,
         webhook: f64,

@@ -1,5 +1,5 @@
-//! Many reviews: h2load sends them over TLS and HTTP/2, as API servers do, on connections that are kept, and writes down how long
-//! each took.
+//! Load: h2load sends reviews over TLS and HTTP/2 on persistent connections, like API servers, and
+//! records the duration of each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,13 +14,13 @@ use nix::unistd::Pid;
 use crate::figures::{Usage, stolen};
 use crate::server::Server;
 
-/// Connections are made in this time, and not counted.
+/// Time to open the connections. It is not measured.
 const WARM_UP: Duration = Duration::from_secs(2);
 const MOST_THREADS: u32 = 16;
-/// Seldom, so that looking is not what is measured.
+/// Sampling interval, long enough not to affect the measurement.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Who runs where.
+/// The cores of the server and the generator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cores {
     pub(crate) server: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// The first two that this process may use.
+    /// The first two cores that this process may use.
     pub(crate) fn choose() -> Self {
         let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
         let mut cores = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap());
@@ -38,11 +38,11 @@ impl Cores {
     }
 }
 
-/// How reviews are sent.
+/// The rate and the connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     pub(crate) connections: u32,
-    /// In all; without it, the next one follows on each answer.
+    /// Over all connections. None: each connection sends its next review after a response.
     pub(crate) per_second: Option<u32>,
 }
 
@@ -63,10 +63,10 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Sends for so long. Every review has to be answered, and as it should be.
+    /// Sends reviews for this long. Every response must be correct.
     pub(crate) fn run(&self, server: &Server, pace: Pace, duration: Duration) -> Load {
         let before = server.counts();
-        // It would be added to.
+        // h2load appends to an existing log.
         let _ = fs::remove_file(&self.log);
         let mut command = Command::new("setpriv");
         command.args([
@@ -87,8 +87,8 @@ impl Generator {
         command.arg(format!("--duration={}ms", duration.as_millis()));
         if let Some(rate) = pace.per_second {
             command.arg(format!("--rps={}", f64::from(rate) / f64::from(pace.connections)));
-            // A thread for each connection: those of one thread all send at the same instant, and then wait for each other. With
-            // hundreds of threads it never ends.
+            // One thread per connection: connections of one thread send simultaneously and then
+            // wait for each other. With hundreds of threads h2load never ends.
             command.arg(format!("--threads={}", pace.connections.min(MOST_THREADS)));
         }
         let mut child =
@@ -107,7 +107,7 @@ impl Generator {
         assert!(!reviews.is_empty(), "{said}");
         let (after, answered) = (server.counts(), Load::number(reviews.len()));
         assert!(after.right - before.right >= answered, "{answered} reviews: {before:?}, {after:?}");
-        // At the end h2load leaves, on each connection in the middle of a review.
+        // At the end h2load aborts one review on each connection.
         let left = if server.counts_leavers { f64::from(pace.connections) } else { 0.0 };
         assert!(after.wrong - before.wrong <= left, "{before:?}, {after:?}");
         Load::of(&reviews, &looks, duration)
@@ -125,14 +125,14 @@ impl Review {
     fn read(line: &str) -> Self {
         let fields: Vec<i64> = line.split('\t').map(|field| field.parse().unwrap()).collect();
         let [start, status, took] = fields[..] else { panic!("h2load wrote {line:?}") };
-        // Of one that was answered while the warm-up ended it has no status.
+        // A review that was answered at the end of the warm-up has no status.
         assert!([200, 0].contains(&status), "h2load wrote {line:?}");
         let micros = |count: i64| Duration::from_micros(count.try_into().unwrap());
         Self { ended: micros(start + took), took: micros(took) }
     }
 }
 
-/// What the server took until a moment.
+/// A sample of the server's resources.
 struct Look {
     time: Duration,
     usage: Usage,
@@ -146,41 +146,41 @@ impl Look {
     }
 }
 
-/// The part of the rounds between the first look and the last, when the server was at work.
+/// The resources between the first and the last sample, while the server was busy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watched {
     reviews: f64,
     span: Duration,
     ran: Duration,
-    /// While the core was somebody else's.
+    /// Time in the run queue.
     waited: Duration,
-    /// Of all cores, by the machine under this one.
+    /// Time stolen by the hypervisor, over all cores.
     stolen: Duration,
 }
 
 impl Watched {
-    /// Processor time for a review, in milliseconds.
+    /// CPU time per review, in milliseconds.
     pub(crate) fn processor(self) -> f64 {
         self.ran.as_secs_f64() * 1000.0 / self.reviews
     }
 
-    /// How much of the time the server ran, in percent.
+    /// The part of the time that the server ran, in percent.
     pub(crate) fn busy(self) -> f64 {
         self.ran.as_secs_f64() / self.span.as_secs_f64() * 100.0
     }
 
-    /// How much of the time the server could have run, in percent.
+    /// The part of the time that the server waited for a core, in percent.
     pub(crate) fn kept_waiting(self) -> f64 {
         self.waited.as_secs_f64() / self.span.as_secs_f64() * 100.0
     }
 
-    /// How much of a core the machine was kept from using, in percent.
+    /// The part of a core that the hypervisor stole, in percent.
     pub(crate) fn stolen(self) -> f64 {
         self.stolen.as_secs_f64() / self.span.as_secs_f64() * 100.0
     }
 }
 
-/// What came of it, in one round or several.
+/// The results of one or more rounds.
 #[derive(Debug)]
 pub(crate) struct Load {
     /// In milliseconds.
@@ -189,7 +189,7 @@ pub(crate) struct Load {
     seconds: Vec<f64>,
     duration: Duration,
     pub(crate) watched: Watched,
-    /// The most at any look, in MB of 1,000,000 bytes; and the part that is no file's.
+    /// The largest sample, in MB of 1,000,000 bytes, and the anonymous part of it.
     pub(crate) memory: f64,
     pub(crate) own_memory: f64,
 }
@@ -264,7 +264,8 @@ impl Load {
         quantile(self.times.clone(), part)
     }
 
-    /// The 99th percentile of half of the seconds is below it: what the machine does in some of them has no part in it.
+    /// The median over all seconds of their 99th percentiles. Disturbances of a few seconds do not
+    /// affect it.
     pub(crate) fn p99_of_a_second(&self) -> f64 {
         quantile(self.seconds.clone(), 0.5)
     }

@@ -1,22 +1,18 @@
-//! What the webhook costs: the same review of the same pod, answered by the webhook and by Istio's injector, side by side in one run,
-//! each on one core, the generator on another. It prints figures beside their budgets and asserts none of them, because they are the
-//! machine's as much as the webhook's; but every answer has to be right. On a machine that does something else, too, both are kept
-//! waiting for their core, and the table says how long: then the rarest times are the machine's alone. The one that is
-//! not asked is held meanwhile; while times are taken, so is everything else that the bench has started.
+//! Measures the cost of the webhook: the webhook and Istio's injector answer the same review of the
+//! same pod, side by side in one run. Each runs on one core, the load generator on another. It
+//! prints figures beside their budgets and asserts none, because they depend on the machine as
+//! well. Every response must be correct.
 //!
-//! `ISP_BENCH_SECONDS=9` gives a quick look.
+//! On a busy machine both wait for their core, and the table shows how long; the highest
+//! percentiles then measure the machine. The idle server is stopped (SIGSTOP), and so are all other
+//! processes of the benchmark while latencies are measured.
+//!
+//! `ISP_BENCH_SECONDS=9` is a quick run.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a benchmark that cannot go on has nothing better to do"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a benchmark fails by panicking")]
 
 mod ask;
 mod figures;
-#[path = "../../tests/api_certificates/harness.rs"]
-mod harness;
 mod load;
 mod quiet;
 mod review;
@@ -27,25 +23,26 @@ use std::process::Command;
 use std::time::Duration;
 
 use figures::{Budget, Line};
-use harness::Cluster;
 use isp_lab::provision;
+use isp_testkit::webhook::Cluster;
 use load::{Cores, Generator, Load, Pace};
 use quiet::{Quiet, started};
 use serde_json::json;
 use server::Server;
 
-/// How long each end is asked in each way, in all rounds together.
+/// Duration of each measurement of each server, over all rounds.
 const SECONDS: u64 = 30;
-/// The two ends take turns, so that what else the machine does is spread over both.
+/// The servers alternate, so that disturbances affect both.
 const ROUNDS: u32 = 3;
 
 const CONNECTIONS: u32 = 8;
 const MANY_CONNECTIONS: u32 = 256;
-/// What both can do, one by one: several connections would send at almost the same time, and then wait for each other.
+/// A rate that both can serve, on one connection: several would send almost simultaneously and then
+/// wait for each other.
 const SLOW: Pace = Pace { connections: 1, per_second: Some(40) };
-/// A large cluster in which everything is restarted at once.
+/// A large cluster that restarts all pods at once.
 const FAST: Pace = Pace { connections: CONNECTIONS, per_second: Some(1_000) };
-/// The same from many API servers, each with its connection.
+/// The same rate from many API servers with a connection each.
 const MANY: Pace = Pace { connections: MANY_CONNECTIONS, per_second: Some(1_000) };
 const FULL: Pace = Pace { connections: MANY_CONNECTIONS, per_second: None };
 
@@ -59,7 +56,7 @@ async fn main() {
     let seconds = std::env::var("ISP_BENCH_SECONDS").map_or(SECONDS, |seconds| seconds.parse().unwrap());
     let duration = Duration::from_secs(seconds) / ROUNDS;
     let program = provision::load_generator(|line| eprintln!("{line}")).unwrap();
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(env!("CARGO_BIN_EXE_webhook")).await;
     prepare(&cluster).await;
     let cores = Cores::choose();
     let (webhook, istiod) = (Server::webhook(&cluster, &cores).await, Server::istiod(&cluster, &cores).await);
@@ -73,11 +70,11 @@ async fn main() {
     let both = [&webhook, &istiod];
     let slow = in_turns(&generator, both, both, SLOW, duration);
     let [fast] = in_turns(&generator, [&webhook], both, FAST, duration);
-    // Before the webhook has ever had more to do: what it needed then it may keep.
+    // Runs before the maximum load, after which the webhook may keep more memory.
     let [many] = in_turns(&generator, [&webhook], both, MANY, duration);
     let full = in_turns(&generator, both, both, FULL, duration);
     for server in both {
-        assert!(server.answers_rightly().await, "{} still answers as it should", server.name);
+        assert!(server.answers_rightly().await, "{} still answers correctly", server.name);
     }
 
     println!(
@@ -90,7 +87,7 @@ async fn main() {
     }
 }
 
-/// A namespace whose pods get sidecars, and an object that asks for their mode.
+/// Creates a namespace whose pods get sidecars, and an object that sets their mode.
 async fn prepare(cluster: &Cluster) {
     let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
         {
@@ -120,7 +117,7 @@ fn in_turns<const N: usize>(
     for round in 1..=ROUNDS {
         for (server, load) in measured.iter().zip(&mut loads) {
             eprintln!("bench: {}, {pace}, round {round} of {ROUNDS}", server.name);
-            // An API server takes from both cores what others wait for. But without one they would look for it, and need memory for that.
+            // A running API server disturbs latencies. Without one, reconnecting would take memory.
             let takes_times = pace.connections < MANY_CONNECTIONS;
             let others = if takes_times { started() } else { servers.map(Server::process).to_vec() };
             let _quiet = Quiet::around(server.process(), &others);
@@ -139,26 +136,26 @@ fn table(slow: &[Load; 2], fast: &Load, many: &Load, full: &[Load; 2]) -> Vec<Li
         Line::heading(SLOW.to_string()),
         lower("p50", slow, "ms", &|load| load.quantile(0.5)),
         lower("p99", slow, "ms", &|load| load.quantile(0.99)),
-        lower("p99 of half of the seconds", slow, "ms", &Load::p99_of_a_second),
-        lower("kept waiting for its core", slow, "%", &|load| load.watched.kept_waiting()).without_ratio(),
+        lower("median of each second's p99", slow, "ms", &Load::p99_of_a_second),
+        lower("waiting for a core", slow, "%", &|load| load.watched.kept_waiting()).without_ratio(),
         Line::heading(FAST.to_string()),
         Line::lower("  p50", fast.quantile(0.5), None, "ms").budget(P50),
         Line::lower("  p99", fast.quantile(0.99), None, "ms").budget(P99),
-        Line::lower("  p99 of half of the seconds", fast.p99_of_a_second(), None, "ms").budget(P99),
-        Line::lower("  kept waiting for its core", fast.watched.kept_waiting(), None, "%"),
-        Line::lower("  taken from all by the machine below", fast.watched.stolen(), None, "%"),
+        Line::lower("  median of each second's p99", fast.p99_of_a_second(), None, "ms").budget(P99),
+        Line::lower("  waiting for a core", fast.watched.kept_waiting(), None, "%"),
+        Line::lower("  stolen by the hypervisor", fast.watched.stolen(), None, "%"),
         Line::heading(MANY.to_string()),
         Line::lower("  memory", many.memory, None, "MB").budget(MEMORY),
-        Line::lower("  of it no file's", many.own_memory, None, "MB"),
+        Line::lower("  of it anonymous", many.own_memory, None, "MB"),
         Line::heading(FULL.to_string()),
         Line::higher("  reviews", webhook.per_second(), Some(istiod.per_second()), "/s").budget(REVIEWS),
         lower("p50", full, "ms", &|load| load.quantile(0.5)),
         lower("p99", full, "ms", &|load| load.quantile(0.99)),
         lower("processor for a review", full, "ms", &|load| load.watched.processor()),
         lower("core in use", full, "%", &|load| load.watched.busy()).without_ratio(),
-        lower("kept waiting for its core", full, "%", &|load| load.watched.kept_waiting()).without_ratio(),
+        lower("waiting for a core", full, "%", &|load| load.watched.kept_waiting()).without_ratio(),
         lower("memory", full, "MB", &|load| load.memory).budget(MEMORY),
-        lower("of it no file's", full, "MB", &|load| load.own_memory),
+        lower("of it anonymous", full, "MB", &|load| load.own_memory),
     ]
 }
 

@@ -1,20 +1,20 @@
-//! Only what is measured runs.
+//! Stops all processes but the measured one.
 
 use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// As long as it is there, processes are held.
+/// Stopped processes, which continue when it is dropped.
 pub(crate) struct Quiet(Vec<Pid>);
 
 impl Quiet {
-    /// Holds these, but for the one that is measured.
+    /// Stops these processes except the measured one.
     pub(crate) fn around(measured: u32, processes: &[u32]) -> Self {
         let others = processes.iter().filter(|process| **process != measured);
         let others: Vec<_> = others.map(|process| Pid::from_raw(process.cast_signed())).collect();
         for process in &others {
-            // One that has ended is quiet, too.
+            // The process may have ended.
             let _ = kill(*process, Signal::SIGSTOP);
         }
         Self(others)
@@ -29,7 +29,7 @@ impl Drop for Quiet {
     }
 }
 
-/// Everything that this process has started, and what that has.
+/// All descendants of this process.
 pub(crate) fn started() -> Vec<u32> {
     started_by(std::process::id())
 }

@@ -1,4 +1,4 @@
-//! What is asked: a pod of a Deployment, as an API server sends it to webhooks, with all that it has filled in itself.
+//! The review: a pod of a Deployment as an API server sends it to webhooks, with all defaults.
 
 use serde_json::{Value, json};
 

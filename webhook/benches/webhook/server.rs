@@ -1,4 +1,5 @@
-//! The two that answer, each as a process on one core: the webhook, and istiod, whose injector needs no pod around it.
+//! The two servers, each as a process on one core: the webhook, and istiod, whose injector runs
+//! without a pod.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -7,12 +8,14 @@ use std::process::{Child, Command, Stdio};
 
 use isp_lab::provision::{self, KubernetesVersion};
 use isp_lab::{free_address, istio};
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::until;
+use isp_testkit::webhook::{Cluster, SERVER};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use serde_json::{Value, json};
 
 use crate::ask;
-use crate::harness::{Cluster, SERVER, SYSTEM, until};
 use crate::load::Cores;
 
 pub(crate) struct Server {
@@ -21,17 +24,17 @@ pub(crate) struct Server {
     address: SocketAddr,
     metrics: SocketAddr,
     path: &'static str,
-    /// The name that its certificate is for.
+    /// The server name in its certificate.
     known_as: &'static str,
     trust: Vec<u8>,
     is_right: fn(&Value) -> bool,
     counted: fn(&str) -> Option<Counted>,
-    /// Whether a caller that does not wait for its answer is counted as answered wrongly.
+    /// Whether its metrics count aborted requests as failures.
     pub(crate) counts_leavers: bool,
     directory: tempfile::TempDir,
 }
 
-/// A number among the metrics of a program, of reviews that it has answered as it should, or otherwise.
+/// The numbers of correctly and incorrectly answered reviews in a program's metrics.
 #[derive(Debug, Clone, Copy)]
 enum Counted {
     Right(f64),
@@ -57,7 +60,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts a program on a core. It ends with this one, however that ends.
+/// Starts a program on a core. The kernel ends it when this process ends.
 fn start(program: &Path, core: usize, directory: &Path, set_up: impl FnOnce(&mut Command)) -> Child {
     let mut command = Command::new("setpriv");
     command
@@ -81,7 +84,7 @@ impl Server {
         let (address, metrics) = (free_address().unwrap(), free_address().unwrap());
         let program = std::env::var_os("ISP_BENCH_PROGRAM");
         let program = program
-            .expect("`cargo xtask bench webhook` builds the program that images have, and says where it is");
+            .expect("`cargo xtask bench webhook` builds the program as in the images and passes its path");
         let process = start(Path::new(&program), cores.server, directory.path(), |command| {
             command.env("KUBECONFIG", cluster.kubeconfig()).env("POD_NAMESPACE", SYSTEM).arg("run");
             command.args([format!("--listen={address}"), format!("--admin={metrics}")]);
@@ -113,7 +116,7 @@ impl Server {
         this
     }
 
-    /// From Istio's own manifests, as on the lab, but as a process.
+    /// istiod with Istio's own manifests, as in the lab, but as a plain process.
     pub(crate) async fn istiod(cluster: &Cluster, cores: &Cores) -> Self {
         let program_of = |name| {
             provision::program_of(KubernetesVersion::default(), name, |line| eprintln!("{line}")).unwrap()
@@ -127,7 +130,7 @@ impl Server {
             command.env("POD_NAMESPACE", istio::NAMESPACE).env("POD_NAME", "istiod").arg("discovery");
             command.arg(format!("--kubeconfig={}", kubeconfig.display()));
             command.args([format!("--httpsAddr={address}"), format!("--monitoringAddr={metrics}")]);
-            // Any port does: nobody asks there.
+            // Unused ports.
             command.args([
                 "--httpAddr=127.0.0.1:0",
                 "--grpcAddr=127.0.0.1:0",
@@ -165,7 +168,7 @@ impl Server {
     }
 
     async fn wait(&self) {
-        until(&format!("{} answers as it should", self.name), async || self.answers_rightly().await).await;
+        until(&format!("{} answers correctly", self.name), async || self.answers_rightly().await).await;
     }
 
     pub(crate) async fn answers_rightly(&self) -> bool {
@@ -181,7 +184,7 @@ impl Server {
         self.process.id()
     }
 
-    /// What it says of the reviews that it has answered so far.
+    /// The counts in its metrics.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for count in ask::metrics(self.metrics).iter().filter_map(|line| (self.counted)(line)) {

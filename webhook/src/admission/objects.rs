@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use isp_api::IngressSourcePreserve;
+use isp_api::claims::ServiceIdentity;
 use isp_api::preserve::{DeletionPolicy, TrafficPolicy};
 use isp_api::selector::matcher;
 use isp_api::sidecar::Labels;
-use isp_api::validate::{Conflict, NodeIdentity, ServiceIdentity, conflicts};
+use isp_api::validate::{Conflict, NodeIdentity, conflicts};
+use isp_plan::build::pod_redirect;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use kube::core::SelectorExt;
@@ -75,17 +77,31 @@ fn on_change(
     if !claims(object, old) {
         return (Answer::allow(uid), "Allowed");
     }
-    let before: Vec<Conflict> = old.map(|old| conflicts_of(old, facts)).unwrap_or_default();
-    let (known, new): (Vec<_>, Vec<_>) =
-        conflicts_of(object, facts).into_iter().partition(|conflict| before.contains(conflict));
+    let before = old.map(|old| problems(old, facts)).unwrap_or_default();
+    let (known, new): (Vec<String>, Vec<String>) =
+        problems(object, facts).into_iter().partition(|problem| before.contains(problem));
     if !new.is_empty() {
-        let message: Vec<String> = new.iter().map(ToString::to_string).collect();
-        return (Answer::deny(uid, message.join("; ")), "Denied");
+        return (Answer::deny(uid, new.join("; ")), "Denied");
     }
-    let warnings: Vec<String> =
-        known.iter().map(ToString::to_string).chain(selects_nothing(object, facts)).collect();
+    let warnings: Vec<String> = known.into_iter().chain(selects_nothing(object, facts)).collect();
     let word = if warnings.is_empty() { "Allowed" } else { "Warned" };
     (Answer::allow(uid).with_warnings(warnings), word)
+}
+
+/// Everything for which a new object is denied.
+fn problems(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String> {
+    let conflicts = conflicts_of(object, facts);
+    bad_redirects(object).chain(conflicts.iter().map(ToString::to_string)).collect()
+}
+
+/// The problems of redirects that the schema cannot express, or did not when the object was stored.
+fn bad_redirects(object: &IngressSourcePreserve) -> impl Iterator<Item = String> {
+    let entries = object.spec.sidecars.iter().enumerate();
+    let redirects = entries.filter_map(|(place, entry)| Some((place, entry.redirect.as_ref()?)));
+    redirects.flat_map(|(place, redirect)| {
+        let problems = pod_redirect::problems(redirect);
+        problems.into_iter().map(move |problem| format!("spec.sidecars[{place}].redirect{problem}"))
+    })
 }
 
 /// The conflicts that involve this object: as the newer one, or as the older one if a change
@@ -111,8 +127,8 @@ fn selects_nothing(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String>
     let ingress = &object.spec.ingress_nodes.selector;
     if !any_matches(ingress, facts.inventory.nodes.iter().map(|(_, labels)| labels)) {
         warnings.push(
-            "spec.ingressNodes.selector selects no node: nothing is changed until there is one. Label the nodes that the ingress \
-             runs on, or correct the selector."
+            "spec.ingressNodes.selector matches no node: nothing changes until it does. Label the nodes that run the ingress, or \
+             correct the selector."
                 .to_owned(),
         );
     }
@@ -123,7 +139,7 @@ fn selects_nothing(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String>
         if let Some(name) = &target.name {
             if !there.any(|(_, service, _)| service == name) {
                 warnings.push(format!(
-                    "{field}: there is no Service {name:?} in namespace {:?} yet. Create it, or correct the name.",
+                    "{field}: Service {name:?} does not exist in namespace {:?} yet. Create it, or correct the name.",
                     target.namespace
                 ));
             }
@@ -131,7 +147,7 @@ fn selects_nothing(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String>
             && !any_matches(selector, there.map(|(_, _, labels)| labels))
         {
             warnings.push(format!(
-                "{field}.selector selects no Service in namespace {:?} yet. Label one, or correct the selector.",
+                "{field}.selector matches no Service in namespace {:?} yet. Label one, or correct the selector.",
                 target.namespace
             ));
         }
@@ -139,7 +155,7 @@ fn selects_nothing(object: &IngressSourcePreserve, facts: &Facts) -> Vec<String>
     for (index, entry) in object.spec.sidecars.iter().enumerate() {
         if !any_matches(&entry.namespace_selector, facts.namespaces.iter().map(|(_, labels)| labels)) {
             warnings.push(format!(
-                "spec.sidecars[{index}].namespaceSelector selects no namespace yet. Label one, or correct the selector."
+                "spec.sidecars[{index}].namespaceSelector matches no namespace yet. Label one, or correct the selector."
             ));
         }
     }
@@ -175,14 +191,14 @@ fn on_deletion(object: &IngressSourcePreserve) -> Vec<String> {
     let names = names.join(", ");
     vec![if retains {
         format!(
-            "spec.deletionPolicy is Retain, and {names} stays at externalTrafficPolicy Local without a ready endpoint on an ingress \
-             node: nothing answers at its external addresses, and nothing watches it any more. Bring an endpoint to an ingress node, or \
+            "spec.deletionPolicy is Retain, and {names} keeps externalTrafficPolicy Local without a ready endpoint on an ingress \
+             node: traffic to its external IPs is dropped, and nothing reports it any more. Run an endpoint on an ingress node, or \
              set spec.deletionPolicy to Restore first."
         )
     } else {
         format!(
-            "{names} had externalTrafficPolicy Local before, and keeps it: without the agents, nodes that have no endpoint drop what is \
-             sent to its external addresses from there. Set the policy to Cluster, or spec.deletionPolicy to Retain, first."
+            "{names} had externalTrafficPolicy Local before and keeps it: without the agents, nodes without an endpoint drop their own \
+             traffic to its external IPs. Set the policy to Cluster, or spec.deletionPolicy to Retain, first."
         )
     }]
 }

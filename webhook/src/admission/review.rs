@@ -13,15 +13,15 @@ const KIND: &str = "AdmissionReview";
 /// Why a review cannot be answered.
 #[derive(Debug, Error)]
 pub(crate) enum BadReview {
-    #[error("this is no AdmissionReview of {API_VERSION}: {0}")]
+    #[error("this is not an AdmissionReview of {API_VERSION}: {0}")]
     Unreadable(#[from] serde_json::Error),
-    #[error("this is a {kind:?} of {api_version:?}; only {KIND:?} of {API_VERSION:?} is understood")]
+    #[error("this is a {kind:?} of {api_version:?}; only {KIND:?} of {API_VERSION:?} is supported")]
     Kind { api_version: String, kind: String },
-    #[error("field request is missing; an AdmissionReview that is sent here must have one")]
+    #[error("field request is missing; a review must have one")]
     NoRequest,
-    #[error("field request.uid is empty; the answer could not be told from others")]
+    #[error("field request.uid is empty; the response must repeat it")]
     NoUid,
-    #[error("field request.{0} is missing, and it is needed for operation {1:?}")]
+    #[error("field request.{0} is missing; operation {1:?} requires it")]
     NoObject(&'static str, Operation),
 }
 

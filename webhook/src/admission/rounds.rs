@@ -34,9 +34,9 @@ pub(crate) struct Limits {
 /// Why a review got no data.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum Unread {
-    #[error("{QUEUE} reviews wait to be compared with the cluster already")]
+    #[error("{QUEUE} reviews are already waiting to be compared with the cluster")]
     Crowded,
-    #[error("it names {count} namespaces, and at most {most} are read")]
+    #[error("it names {count} namespaces; the webhook reads at most {most}")]
     TooMany { count: usize, most: usize },
     #[error("the API server did not answer within {0:?}")]
     Late(Duration),

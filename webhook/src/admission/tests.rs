@@ -1,4 +1,5 @@
 mod anything;
+mod redirects;
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ fn review(request: &Value) -> Vec<u8> {
 fn about_pod(request: &Value) -> Result<(Value, &'static str), BadReview> {
     let namespace = labels(&[("team", "shop"), ("istio-injection", "enabled")]);
     let (answer, outcome) = match Asked::of(review::read::<PodReview>(&review(request))?)? {
-        Asked::Decide(pod) => pod.answer(&rules(), &namespace),
+        Asked::Decide(pod) => pod.answer(&rules(), &namespace, "redirect:1")?,
         Asked::Allow(answer) => (answer, "NotAsked"),
     };
     Ok((serde_json::to_value(answer).unwrap(), outcome))
@@ -132,7 +133,7 @@ fn what_is_no_review_is_refused_with_the_field_that_is_wrong() {
             "request.object",
         ),
         (
-            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","object":{"metadata":{"labels":{"a":1}}}}}"#,
+            r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","namespace":"a","object":{"metadata":{"labels":{"a":1}}}}}"#,
             "integer",
         ),
     ] {
@@ -310,7 +311,7 @@ fn the_cluster_is_read_only_for_what_is_claimed_and_only_where_a_namespace_can_b
 #[tokio::test(start_paused = true)]
 async fn the_news_of_a_namespace_is_waited_for_by_so_many_and_not_for_ever() {
     let cache = Arc::new(Cache::new("sourcepreserve-system".to_owned()));
-    let (admission, _reader) = Admission::new(cache.clone(), Arc::default());
+    let (admission, _reader) = Admission::new(cache.clone(), "redirect:1".to_owned(), Arc::default());
     let late = async {
         tokio::time::sleep(PATIENCE / 2).await;
         cache.take_namespaces(&BTreeMap::from([("new".to_owned(), Arc::new(labels(&[("team", "new")])))]));

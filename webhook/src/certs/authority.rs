@@ -30,19 +30,19 @@ pub(crate) struct Authority {
 /// Why a CA cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    #[error("there is a certificate without its key, or a key without its certificate")]
+    #[error("the certificate or its key is missing")]
     Half,
     #[error("the certificate cannot be read")]
     Certificate,
-    #[error("the certificate is none of an authority")]
+    #[error("the certificate is not that of a CA")]
     NoAuthority,
     #[error("the key cannot be read")]
     Key,
-    #[error("the key is that of another certificate")]
+    #[error("the key belongs to another certificate")]
     OtherKey,
-    #[error("it has ended, at {0}")]
+    #[error("it expired at {0}")]
     Ended(Timestamp),
-    #[error("it begins only at {0}; is a clock wrong?")]
+    #[error("it is not valid before {0}; is a clock wrong?")]
     NotYet(Timestamp),
 }
 

@@ -30,21 +30,19 @@ const AUTHORITY: &str = "ca.crt";
 /// Why the Secret cannot be used.
 #[derive(Debug, Error)]
 enum Unusable {
-    #[error("there is none of this name; has cert-manager made it from its Certificate?")]
+    #[error("it does not exist; has cert-manager created it from its Certificate?")]
     Absent,
-    #[error(
-        "it has no {0}, or nothing in it that can be read; an Issuer of type CA, SelfSigned or Vault provides it"
-    )]
+    #[error("it has no readable {0}; an Issuer of type CA, SelfSigned or Vault provides it")]
     Lacks(&'static str),
-    #[error("tls.crt and tls.key do not fit, or cannot be used: {0}")]
+    #[error("tls.crt and tls.key do not match or cannot be used: {0}")]
     Key(rustls::Error),
-    #[error("the authority in ca.crt cannot be used: {0}")]
+    #[error("cannot use the CA in ca.crt: {0}")]
     Authority(#[from] VerifierBuilderError),
     #[error(
-        "tls.crt is not what ca.crt verifies for {name}: {error}; are dnsNames and issuerRef of the Certificate right?"
+        "ca.crt does not verify tls.crt for {name}: {error}; check dnsNames and issuerRef of the Certificate"
     )]
     Unverified { name: String, error: rustls::Error },
-    #[error("{0} is no name of a server")]
+    #[error("{0} is not a valid server name")]
     Name(String),
 }
 
@@ -116,7 +114,7 @@ impl IssuedKeeper {
     /// Logs a complaint once.
     fn complain(&mut self, complaint: String) {
         if complaint != self.complaint && !complaint.is_empty() {
-            error!(secret = self.name, complaint, "the Secret of the certificate cannot be used");
+            error!(secret = self.name, complaint, "cannot use the Secret of the certificate");
         }
         self.complaint = complaint;
     }

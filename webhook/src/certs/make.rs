@@ -22,7 +22,7 @@ use super::trust::Trust;
 /// Why a certificate could not be created.
 #[derive(Debug, Error)]
 pub(super) enum MakeError {
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
     #[error("cannot use the certificate: {0}")]
     Tls(#[from] rustls::Error),

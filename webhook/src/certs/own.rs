@@ -120,7 +120,7 @@ impl OwnKeeper {
         match self.step(now, step, secret, found.authorities).await {
             Ok(Written::Done) => {
                 self.failing = false;
-                info!(?step, secret = self.name, "the authorities have changed");
+                info!(?step, secret = self.name, "the CAs changed");
                 now
             }
             Ok(Written::Lost) => {
@@ -129,14 +129,9 @@ impl OwnKeeper {
             }
             Err(error) => {
                 if std::mem::replace(&mut self.failing, true) {
-                    debug!(?step, secret = self.name, error, "the Secret still cannot be written");
+                    debug!(?step, secret = self.name, error, "still cannot write the Secret");
                 } else {
-                    warn!(
-                        ?step,
-                        secret = self.name,
-                        error,
-                        "the Secret could not be written; it is tried again"
-                    );
+                    warn!(?step, secret = self.name, error, "cannot write the Secret; retrying");
                 }
                 self.rests_until
             }
@@ -164,7 +159,7 @@ impl OwnKeeper {
         }
         match make::leaf(now, self.lifetimes.leaf, &self.names, current) {
             Ok(leaf) => self.certificate.serve(leaf),
-            Err(error) => error!(%error, "no certificate to serve with; it is tried again"),
+            Err(error) => error!(%error, "no certificate to serve; retrying"),
         }
         now + REST
     }
@@ -206,7 +201,7 @@ impl OwnKeeper {
     fn missing(&self) -> String {
         let Self { namespace, name, .. } = self;
         format!(
-            "there is no Secret {name} in namespace {namespace}, and the webhook has no right to create one: apply the manifests or \
+            "Secret {name} does not exist in namespace {namespace}, and the webhook may not create it: apply the manifests or \
              upgrade the release again, or run kubectl -n {namespace} create secret generic {name}"
         )
     }
@@ -214,7 +209,7 @@ impl OwnKeeper {
     /// Logs a complaint once.
     fn complain(&mut self, complaint: String) {
         if complaint != self.complaint && !complaint.is_empty() {
-            error!(secret = self.name, complaint, "the Secret of the authorities is not as it should be");
+            error!(secret = self.name, complaint, "the Secret of the CAs is invalid");
         }
         self.complaint = complaint;
     }
@@ -226,6 +221,7 @@ fn complaint(found: &Found, now: Timestamp) -> String {
     let unreadable = found.unusable.iter().cloned();
     let current = found.authorities.current.as_ref().and_then(|current| current.check(now).err());
     let all = unreadable.chain(current.map(|why| ("ca.crt", why)));
-    let lines: Vec<_> = all.map(|(key, why)| format!("{key} is of no use and is replaced: {why}")).collect();
+    let lines: Vec<_> =
+        all.map(|(key, why)| format!("{key} is unusable and will be replaced: {why}")).collect();
     lines.join("; ")
 }

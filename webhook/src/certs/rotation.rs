@@ -29,21 +29,21 @@ pub(crate) struct Lifetimes {
 
 /// Lifetimes that contradict each other.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum LifetimesError {
     #[error(
-        "--overlap {overlap:?} is more than a sixth of --ca-lifetime {authority:?}, whose last third has to hold two of them: choose \
-         an overlap of at most {:?}, or an authority that lives for at least {:?}", *authority / 6, *overlap * 6
+        "--overlap {overlap:?} is more than a sixth of --ca-lifetime {authority:?}, whose last third must contain two overlaps: choose \
+         an overlap of at most {:?}, or a CA lifetime of at least {:?}", *authority / 6, *overlap * 6
     )]
     Overlap { overlap: Duration, authority: Duration },
-    #[error("--overlap {}s leaves API servers no time to see a new bundle: choose some seconds at least", .0.as_secs_f64())]
+    #[error("--overlap {}s leaves API servers no time to see a new bundle: choose at least a few seconds", .0.as_secs_f64())]
     NoOverlap(Duration),
     #[error(
-        "--leaf-lifetime {leaf:?} is longer than --ca-lifetime {authority:?}, and no certificate outlives its authority: choose \
+        "--leaf-lifetime {leaf:?} is longer than --ca-lifetime {authority:?}, and no certificate outlives its CA: choose \
          at most {authority:?}"
     )]
     Leaf { leaf: Duration, authority: Duration },
-    #[error("--leaf-lifetime {0:?} is too short to be renewed in time: choose 3s at least")]
+    #[error("--leaf-lifetime {0:?} is too short to be renewed in time: choose at least 3s")]
     ShortLeaf(Duration),
 }
 

@@ -80,7 +80,7 @@ impl ServedCertificate {
         match &self.leaf {
             Some(leaf) if now < leaf.lifespan.ends => return leaf.lifespan.ends,
             Some(leaf) if self.pending.is_none() => {
-                error!(ended = %leaf.lifespan.ends, "the certificate has ended, and there is no other: API servers go on without the webhook");
+                error!(ended = %leaf.lifespan.ends, "the certificate has expired and there is no other: API servers proceed without the webhook");
                 self.pending = Some(self.readiness.register(CERTIFICATE));
             }
             _ => {}

@@ -28,7 +28,7 @@ pub(super) const TLS: (&str, &str) = ("tls.crt", "tls.key");
 /// The Secret belongs to someone else.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
-    "it has {0}, as a Secret of cert-manager's does, and is left alone: choose another with --secret, or let cert-manager provide the \
+    "it has {0}, like a Secret of cert-manager, and will not be changed: choose another with --secret, or let cert-manager provide the \
      certificates with --certificates=secret"
 )]
 pub(super) struct Foreign(&'static str);

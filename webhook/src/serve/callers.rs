@@ -57,7 +57,7 @@ impl ClientCertVerifier for Named {
         if self.knows(&certificate) {
             return Ok(verified);
         }
-        debug!(subject = %certificate.subject(), "a caller is turned away: --client-name does not name it");
+        debug!(subject = %certificate.subject(), "rejecting a caller that --client-name does not list");
         Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
     }
 

@@ -39,7 +39,7 @@ impl RequestHandler {
         let length = request.body().size_hint().upper().unwrap_or(limits.body as u64);
         let Some(length) = usize::try_from(length).ok().filter(|length| *length <= limits.body) else {
             let largest = limits.body;
-            return refusal(StatusCode::PAYLOAD_TOO_LARGE, format_args!("at most {largest} bytes are read"));
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, format_args!("the limit is {largest} bytes"));
         };
         let count = u32::try_from(length.div_ceil(PART).max(1)).unwrap_or(u32::MAX).min(limits.parts);
         let answer = async {

@@ -132,7 +132,7 @@ impl Running {
     }
 }
 
-/// Reads until the server closes the connection. Cut connections have no TLS `close_notify`.
+/// Reads until the server closes the connection. Cut connections have no closing alert of TLS.
 async fn rest(stream: &mut TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
     let read = async {
@@ -189,7 +189,7 @@ async fn a_body_that_is_too_large_is_refused_whether_its_length_is_told_or_not()
     assert!(server.ask(&post_request("/length", 200_000)).await.ends_with("200000"));
     let head = "POST /length HTTP/1.1\r\nHost: webhook\r\nConnection: close\r\n";
     let told = server.ask(&format!("{head}Content-Length: 200001\r\n\r\n")).await;
-    assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("at most 200000 bytes"), "{told}");
+    assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("the limit is 200000 bytes"), "{told}");
     let chunk = format!("186a0\r\n{}\r\n", "x".repeat(100_000));
     let untold = format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunk}{chunk}1\r\nx\r\n0\r\n\r\n");
     let untold = server.ask(&untold).await;
@@ -199,17 +199,18 @@ async fn a_body_that_is_too_large_is_refused_whether_its_length_is_told_or_not()
 
 #[tokio::test]
 async fn a_request_has_its_time_and_when_there_are_too_many_the_others_wait_within_it() {
-    let limits = Limits { request: Duration::from_secs(1), ..PATIENT };
+    // The others come when half of the slow one's time is over, so each has half of its own left.
+    let limits = Limits { request: Duration::from_secs(4), ..PATIENT };
     let server = Running::start(limits, router()).await;
     // Uses three of the four parts.
     let slow = post_request("/never", 3 * 64 * 1024);
     let (small, large) = (get_request("/hello"), post_request("/length", 2 * 64 * 1024));
     let later = async |request| {
-        sleep(Duration::from_millis(300)).await;
+        sleep(limits.request / 2).await;
         server.ask(request).await
     };
     let (slow, small, large) = tokio::join!(server.ask(&slow), later(&small), later(&large));
-    assert!(slow.starts_with("HTTP/1.1 504 ") && slow.contains("within 1s"), "{slow}");
+    assert!(slow.starts_with("HTTP/1.1 504 ") && slow.contains("within 4s"), "{slow}");
     assert!(small.ends_with("hello"), "{small}");
     // It proceeds once the first request has timed out.
     assert!(large.ends_with("131072"), "{large}");
@@ -219,7 +220,8 @@ async fn a_request_has_its_time_and_when_there_are_too_many_the_others_wait_with
 
 #[tokio::test]
 async fn a_caller_that_says_nothing_is_shown_out() {
-    let short = Duration::from_millis(200);
+    // Long enough for the handshake of a caller that goes on.
+    let short = Duration::from_secs(1);
     let server = Running::start(
         Limits { handshake: short, connection: Settings { headers: short, ..PATIENT.connection }, ..PATIENT },
         router(),
@@ -271,14 +273,14 @@ async fn callers_wait_for_a_place() {
 
 #[tokio::test]
 async fn at_the_end_calls_still_come_for_a_moment_and_none_is_cut() {
-    let begun = Arc::new(Semaphore::new(0));
-    let told = begun.clone();
+    let [begun, refused] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
+    let (told, may_end) = (begun.clone(), refused.clone());
     let slow = async move || {
         told.add_permits(1);
-        sleep(Duration::from_secs(2)).await;
+        drop(may_end.acquire().await);
         "slow"
     };
-    let limits = Limits { linger: Duration::from_secs(1), ..PATIENT };
+    let limits = Limits { linger: Duration::from_secs(4), ..PATIENT };
     let server = Running::start(limits, router().route("/slow", get(slow))).await;
     let mut kept = server.connect("http/1.1", None).await.unwrap();
     kept.write_all(b"GET /hello HTTP/1.1\r\nHost: webhook\r\n\r\n").await.unwrap();
@@ -288,12 +290,15 @@ async fn at_the_end_calls_still_come_for_a_moment_and_none_is_cut() {
     assert!(during.ends_with("hello"), "{during}");
     let request = get_request("/slow");
     let slow = server.ask(&request);
-    let refused = async {
+    let calls_end = async {
         drop(begun.acquire().await);
-        sleep(Duration::from_millis(1500)).await;
-        assert!(TcpStream::connect(server.address).await.is_err());
+        while TcpStream::connect(server.address).await.is_ok() {
+            sleep(Duration::from_millis(100)).await;
+        }
+        refused.add_permits(1);
     };
-    let (slow, ()) = tokio::join!(slow, refused);
+    let (slow, refused) = tokio::join!(slow, timeout(DEADLINE, calls_end));
+    refused.expect("calls still come");
     assert!(slow.ends_with("slow"), "{slow}");
     assert!(rest(&mut kept).await.ends_with("hello"), "a kept connection ends by itself");
     timeout(DEADLINE, server.task).await.unwrap().unwrap();

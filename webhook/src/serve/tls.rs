@@ -23,13 +23,13 @@ pub(crate) struct Callers {
 
 /// Why TLS could not be set up.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the error messages document the variants")]
 pub enum TlsError {
-    #[error("cannot read --client-ca {}: {source}; it is a file of certificates in PEM", path.display())]
+    #[error("cannot read --client-ca {}: {source}; it must be a file of PEM certificates", path.display())]
     ClientCa { path: PathBuf, source: pem::Error },
-    #[error("cannot verify callers by --client-ca {}: {source}", path.display())]
+    #[error("cannot verify callers with --client-ca {}: {source}", path.display())]
     Verifier { path: PathBuf, source: VerifierBuilderError },
-    #[error("cannot speak TLS: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
 }
 

@@ -1,5 +1,6 @@
 //! A caller that sends reviews, with or without a client certificate.
 
+use isp_testkit::webhook::SERVER;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,8 +15,6 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-
-use crate::harness::SERVER;
 
 pub(crate) type Authority = CertifiedIssuer<'static, KeyPair>;
 

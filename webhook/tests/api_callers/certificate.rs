@@ -1,6 +1,9 @@
 //! API servers with a client certificate, configured as in the docs, and a webhook that accepts no
 //! other caller.
 
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::until;
+use isp_testkit::webhook::{CONFIGURATION, Cluster, Replica, SERVER};
 use std::fs;
 use std::path::Path;
 
@@ -8,8 +11,8 @@ use isp_lab::{ControlPlane, free_address};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
+use crate::PROGRAM;
 use crate::caller::{Caller, Identity, OBJECTS, authority, object};
-use crate::harness::{CONFIGURATION, Cluster, Replica, SERVER, SYSTEM, until};
 
 /// The name of kubeadm's API servers in their client certificate for kubelets.
 const API_SERVER: &str = "kube-apiserver-kubelet-client";
@@ -46,7 +49,7 @@ async fn is_checked(cluster: &Cluster) -> bool {
     let apply = ["apply", "--server-side", "--dry-run=server", "-f", "-"];
     let output = cluster.control_plane.kubectl_with_input(&apply, &object).await.unwrap();
     assert!(output.success, "{output:?}");
-    output.stderr.contains("spec.ingressNodes.selector selects no node")
+    output.stderr.contains("spec.ingressNodes.selector matches no node")
 }
 
 #[tokio::test]
@@ -56,7 +59,8 @@ async fn an_api_server_with_a_certificate_is_answered_and_nobody_else() {
     let directory = tempfile::tempdir().unwrap();
     let address = free_address().unwrap();
     let configuration = configure(directory.path(), address.port(), &identity);
-    let cluster = Cluster::start_on(ControlPlane::start_with_admission(&configuration).await.unwrap()).await;
+    let cluster =
+        Cluster::start_on(PROGRAM, ControlPlane::start_with_admission(&configuration).await.unwrap()).await;
     lead_to(&cluster, address.port()).await;
 
     let ca = directory.path().join("ca.crt");

@@ -1,29 +1,40 @@
 //! A flood of reviews by anonymous callers: the API server gets only a few requests, and none that
 //! it would reject.
 
+use isp_testkit::until;
+use isp_testkit::webhook::{Cluster, Replica};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use isp_lab::Request;
 use serde_json::{Value, json};
 
+use crate::PROGRAM;
 use crate::caller::{Caller, OBJECTS, PODS, object};
-use crate::harness::{Cluster, Replica, until};
 
 const CALLERS: usize = 32;
 const CAMPAIGN: Duration = Duration::from_secs(5);
-/// At most four rounds a second, plus one in progress at the start and one at the end.
-const ROUNDS: usize = 5 * 4 + 2;
+/// Reviews of each caller at least, also on a busy machine.
+const REVIEWS: usize = 4;
+/// Rounds a second at most.
+const ROUNDS: usize = 4;
 /// The number of namespaces in all reviews.
 const NAMESPACES: usize = 48;
 
-/// Sends reviews for the duration of the campaign. Returns how many were sent, and how many were
-/// checked against the cluster.
-async fn flood(caller: &Caller, path: &str, review: impl Fn(usize, usize) -> Value) -> (usize, usize) {
+/// A campaign: the number of reviews that were sent and that were checked against the cluster, and
+/// the seconds until the last was answered, rounded up.
+struct Flood {
+    sent: usize,
+    compared: usize,
+    seconds: usize,
+}
+
+/// Sends reviews for the duration of the campaign, or longer on a busy machine.
+async fn flood(caller: &Caller, path: &str, review: impl Fn(usize, usize) -> Value) -> Flood {
     let began = Instant::now();
     let one = async |number: usize| {
         let (mut sent, mut compared) = (0, 0);
-        while began.elapsed() < CAMPAIGN {
+        while began.elapsed() < CAMPAIGN || sent < REVIEWS {
             let answer = caller.ask(path, &review(number, sent)).await.unwrap();
             assert_eq!(answer["allowed"], true);
             sent += 1;
@@ -32,7 +43,11 @@ async fn flood(caller: &Caller, path: &str, review: impl Fn(usize, usize) -> Val
         (sent, compared)
     };
     let counts = join_all((0..CALLERS).map(one)).await;
-    counts.into_iter().fold((0, 0), |(sent, compared), one| (sent + one.0, compared + one.1))
+    let (sent, compared) =
+        counts.into_iter().fold((0, 0), |(sent, compared), one| (sent + one.0, compared + one.1));
+    // On a busy machine the last answers come late, and rounds go on until then.
+    let seconds = usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
+    Flood { sent, compared, seconds }
 }
 
 fn lists(requests: &[Request], resource: &str) -> usize {
@@ -41,7 +56,7 @@ fn lists(requests: &[Request], resource: &str) -> usize {
 
 #[tokio::test]
 async fn callers_that_are_nobody_cost_the_api_server_a_few_lists_however_many_they_are() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(PROGRAM).await;
     let replica = Replica::start(&cluster, &[]);
     replica.wait_ready().await;
     until("the bundle", async || !cluster.bundle().await.is_empty()).await;
@@ -53,11 +68,11 @@ async fn callers_that_are_nobody_cost_the_api_server_a_few_lists_however_many_th
     let asked = Instant::now();
     let review = json!({"uid": "1", "operation": "CREATE", "object": object("one", &["default".to_owned()])});
     let answer = nobody.ask(OBJECTS, &review).await.unwrap();
-    assert!(answer["warnings"].to_string().contains("selects no node"), "{answer}");
+    assert!(answer["warnings"].to_string().contains("matches no node"), "{answer}");
     println!("one review took {:?}", asked.elapsed());
 
     // Each with a different object, in its own namespaces.
-    let (sent, compared) = flood(&nobody, OBJECTS, |number, turn| {
+    let Flood { sent, compared, seconds } = flood(&nobody, OBJECTS, |number, turn| {
         let namespace = format!("ns-{}", (number + turn) % NAMESPACES);
         let other = format!("ns-{}", (number + turn + 1) % NAMESPACES);
         json!({"uid": "1", "operation": "CREATE", "object": object(&format!("o-{number}"), &[namespace, other])})
@@ -66,10 +81,13 @@ async fn callers_that_are_nobody_cost_the_api_server_a_few_lists_however_many_th
     let after = cluster.control_plane.audit().unwrap();
     let (nodes, services) = (lists(&after, "nodes"), lists(&after, "services"));
     println!("{sent} reviews, {compared} compared: {nodes} lists of nodes, {services} of Services");
-    assert!(sent > 5 * ROUNDS, "{sent} are no flood");
-    assert!(compared > sent / 2, "they wait for each other, and most are answered in time");
-    assert!(nodes <= ROUNDS + 1, "{nodes} lists of nodes for {sent} reviews");
-    assert!(services <= 64 * 7, "{services} lists of Services for {sent} reviews: 64 a second");
+    // One round is in progress at the start and one at the end; the review before had its own.
+    let rounds = seconds * ROUNDS + 2;
+    assert!(sent >= CALLERS * REVIEWS, "{sent} are no flood");
+    // How many wait no longer than the limit depends on the machine.
+    assert!(compared > nodes * 2, "{compared} were compared, with {nodes} lists of nodes: they are shared");
+    assert!(nodes <= rounds + 1, "{nodes} lists of nodes for {sent} reviews");
+    assert!(services <= 64 * (seconds + 2), "{services} lists of Services for {sent} reviews: 64 a second");
     assert!(services < sent * 2, "they are shared");
 
     // Reviews that need nothing from the API server, with invalid namespaces, or with too many
@@ -102,7 +120,8 @@ async fn callers_that_are_nobody_cost_the_api_server_a_few_lists_however_many_th
     })
     .await;
     let before = cluster.control_plane.audit().unwrap();
-    let (sent, _) = flood(&nobody, PODS, |number, turn| pod(format!("nowhere-{number}-{turn}"))).await;
+    let Flood { sent, .. } =
+        flood(&nobody, PODS, |number, turn| pod(format!("nowhere-{number}-{turn}"))).await;
     let after = cluster.control_plane.audit().unwrap();
     println!("{sent} reviews of pods in namespaces that are not there");
     assert_eq!(lists(&after, "namespaces"), lists(&before, "namespaces"));

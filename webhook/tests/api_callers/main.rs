@@ -6,5 +6,6 @@
 mod caller;
 mod certificate;
 mod flood;
-#[path = "../api_certificates/harness.rs"]
-mod harness;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_webhook");

@@ -1,11 +1,13 @@
 //! The CA bundle in the configuration.
 
+use isp_testkit::until;
+use isp_testkit::webhook::{CONFIGURATION, Cluster, Replica};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::PROGRAM;
 use crate::caller::{call, certificates};
-use crate::harness::{CONFIGURATION, Cluster, Replica, until};
 
 /// The configuration without fields that change with the bundle.
 fn apart_from_the_bundle(configuration: &ValidatingWebhookConfiguration) -> Value {
@@ -21,7 +23,7 @@ fn apart_from_the_bundle(configuration: &ValidatingWebhookConfiguration) -> Valu
 
 #[tokio::test]
 async fn it_is_kept_in_a_configuration_that_comes_and_goes_and_nothing_else_is_touched() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(PROGRAM).await;
     let configurations = cluster.configurations();
     let mut made = configurations.get(CONFIGURATION).await.unwrap();
     let mut replica = Replica::start(&cluster, &["--overlap=2s"]);

@@ -1,5 +1,6 @@
 //! A caller that trusts only a given bundle.
 
+use isp_testkit::webhook::SERVER;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -9,8 +10,6 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-
-use crate::harness::SERVER;
 
 /// Performs a handshake with a replica and returns its certificate.
 pub(crate) async fn call(address: SocketAddr, bundle: &[u8]) -> Result<CertificateDer<'static>, String> {

@@ -1,12 +1,14 @@
 //! Certificates issued by cert-manager.
 
+use isp_testkit::until;
+use isp_testkit::webhook::{Cluster, Replica, SERVER};
 use k8s_openapi::ByteString;
 use kube::api::{Patch, PatchParams};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::json;
 
+use crate::PROGRAM;
 use crate::caller::{call, certificates};
-use crate::harness::{Cluster, Replica, SERVER, until};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -32,11 +34,11 @@ async fn issue(cluster: &Cluster, name: &str, authority: &Authority) -> Vec<u8> 
 
 #[tokio::test]
 async fn what_cert_manager_issues_is_served_and_a_new_authority_is_trusted_first() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(PROGRAM).await;
     cluster.allow_secret("webhook-tls").await;
     let replica =
         Replica::start(&cluster, &["--certificates=secret", "--secret=webhook-tls", "--overlap=3s"]);
-    until("it says that there is none", async || replica.log().contains("has cert-manager made it")).await;
+    until("it says that there is none", async || replica.log().contains("has cert-manager created it")).await;
     assert!(!replica.is_ready());
 
     let (old, new) = (authority(), authority());
@@ -55,7 +57,7 @@ async fn what_cert_manager_issues_is_served_and_a_new_authority_is_trusted_first
 
     // A certificate for another name is not served.
     issue(&cluster, "other.default.svc", &old).await;
-    until("it says so", async || replica.log().contains("are dnsNames and issuerRef")).await;
+    until("it says so", async || replica.log().contains("check dnsNames and issuerRef")).await;
     assert_eq!(call(replica.address, old.pem().as_bytes()).await.unwrap().to_vec(), second);
 
     let third = issue(&cluster, SERVER, &new).await;

@@ -6,6 +6,8 @@
 mod bundle;
 mod caller;
 mod cert_manager;
-mod harness;
 mod replicas;
 mod rotation;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_webhook");

@@ -1,10 +1,12 @@
 //! Replicas that share a Secret.
 
+use isp_testkit::until;
+use isp_testkit::webhook::{Cluster, Replica, SECRET, SERVER};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
+use crate::PROGRAM;
 use crate::caller::{call, certificates};
-use crate::harness::{Cluster, Replica, SECRET, SERVER, until};
 
 async fn both_verify(cluster: &Cluster, replicas: &[Replica]) -> bool {
     let bundle = cluster.bundle().await;
@@ -17,7 +19,7 @@ async fn both_verify(cluster: &Cluster, replicas: &[Replica]) -> bool {
 
 #[tokio::test]
 async fn two_that_start_at_the_same_instant_have_one_authority_and_one_that_is_spoilt_is_replaced() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(PROGRAM).await;
     let replicas = [Replica::start(&cluster, &["--overlap=3s"]), Replica::start(&cluster, &["--overlap=3s"])];
     for replica in &replicas {
         replica.wait_ready().await;
@@ -54,7 +56,7 @@ async fn two_that_start_at_the_same_instant_have_one_authority_and_one_that_is_s
     let replaced = cluster.stored("ca.crt").await;
     assert_eq!(cluster.stored("note").await, "of somebody else's");
     let loud = |replica: &Replica| {
-        replica.log().contains("ca.crt is of no use and is replaced: the key cannot be read")
+        replica.log().contains("ca.crt is unusable and will be replaced: the key cannot be read")
     };
     assert!(replicas.iter().any(loud));
     until("both serve with it, and the old one is forgotten", async || {
@@ -81,7 +83,7 @@ async fn another_authority_serves(cluster: &Cluster, replicas: &[Replica], befor
 
 #[tokio::test]
 async fn a_secret_that_is_deleted_is_asked_for_and_those_that_serve_go_on_until_it_is_there() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(PROGRAM).await;
     let lifetimes = ["--overlap=3s", "--leaf-lifetime=45s"];
     let replicas = [Replica::start(&cluster, &lifetimes), Replica::start(&cluster, &lifetimes)];
     for replica in &replicas {
@@ -125,7 +127,7 @@ async fn a_secret_that_is_deleted_is_asked_for_and_those_that_serve_go_on_until_
 
 #[tokio::test]
 async fn a_secret_of_cert_managers_is_left_alone() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(PROGRAM).await;
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": SECRET},
         "stringData": {"tls.crt": "certificate", "tls.key": "key"},

@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use isp_lab::Place;
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::sidecars::Counts;
+use isp_testkit::until;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::json;
 
-use super::harness::{SHOP, SYSTEM, Scenario, WEBHOOK, eventually};
+use super::harness::{SHOP, Scenario, WEBHOOK};
 
 /// The number of pods per case.
 const PODS: usize = 125;
@@ -69,8 +72,7 @@ async fn expect_audited(scenario: &Scenario) {
         all.iter().filter_map(isp_api::sidecar::Sidecar::of).map(|sidecar| sidecar.proxy).collect();
     let consistent = u32::try_from(modes.iter().filter(|mode| *mode == "TPROXY").count()).unwrap();
     let matching = u32::try_from(modes.len()).unwrap();
-    let expected = Some((matching, consistent, matching - consistent));
-    eventually("the audit counts them", async || scenario.sidecars().await == expected).await;
+    scenario.expect_sidecars("the audit counts them", Counts { matching, consistent }).await;
 }
 
 async fn scale(scenario: &Scenario, replicas: u32) {
@@ -78,7 +80,7 @@ async fn scale(scenario: &Scenario, replicas: u32) {
     scenario.lab.kubectl(["-n", SYSTEM, "scale", WEBHOOK, &replicas]).await.unwrap();
     scenario.lab.kubectl(["-n", SYSTEM, "rollout", "status", WEBHOOK, "--timeout=120s"]).await.unwrap();
     if replicas == "--replicas=0" {
-        eventually("the webhook is gone", async || processes(scenario).await.is_empty()).await;
+        until("the webhook is gone", async || processes(scenario).await.is_empty()).await;
     } else {
         works_again(scenario).await;
     }
@@ -99,16 +101,18 @@ async fn signal(scenario: &Scenario, signal: &str, ids: &[String]) {
 
 /// Waits until a dry-run pod gets its mode; kube-proxy and API server need a few seconds.
 pub(crate) async fn works_again(scenario: &Scenario) {
+    until("the webhook answers", async || is_answered(scenario).await).await;
+}
+
+/// Whether a dry-run pod gets its mode.
+async fn is_answered(scenario: &Scenario) -> bool {
     let pods: Api<Pod> = Api::namespaced(scenario.lab.client(), SHOP);
     let pod =
         json!({"metadata": {"name": "tried"}, "spec": {"containers": [{"name": "app", "image": "none"}]}});
     let pod = serde_json::from_value(pod).unwrap();
     let tried = PostParams { dry_run: true, ..PostParams::default() };
-    eventually("the webhook answers", async || {
-        let created = pods.create(&tried, &pod).await.unwrap();
-        isp_api::sidecar::Sidecar::of(&created).is_some_and(|sidecar| sidecar.proxy == "TPROXY")
-    })
-    .await;
+    let created = pods.create(&tried, &pod).await.unwrap();
+    isp_api::sidecar::Sidecar::of(&created).is_some_and(|sidecar| sidecar.proxy == "TPROXY")
 }
 
 /// Replaces the CA bundle by a foreign one. The operator is stopped meanwhile, since it would
@@ -125,7 +129,7 @@ async fn distrust(scenario: &Scenario) {
         ["patch", "mutatingwebhookconfiguration", "0-sourcepreserve.io", "--type=json", "-p", &patch];
     lab.kubectl(configuration).await.unwrap();
     // The API server watches its own configuration.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    until("the API server distrusts the webhook", async || !is_answered(scenario).await).await;
     let missed = make(scenario, "distrusted").await;
     signal(scenario, "-CONT", &operators).await;
     assert_eq!(missed, PODS, "the API server does not talk to strangers");
@@ -159,5 +163,5 @@ async fn clear(scenario: &Scenario) {
     )
     .await
     .unwrap();
-    eventually("only the applications are left", async || scenario.sidecars().await == Some((2, 2, 0))).await;
+    scenario.expect_sidecars("only the applications are left", Counts { matching: 2, consistent: 2 }).await;
 }

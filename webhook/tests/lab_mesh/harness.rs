@@ -2,35 +2,25 @@
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use isp_api::IngressSourcePreserve;
 use isp_lab::istio::{GATEWAY, NAMESPACE};
 use isp_lab::{Answer, ECHO_IMAGE, Lab, Place, Protocol};
+use isp_testkit::sidecars::Counts;
+use isp_testkit::web_lab::wait_until_ready;
+use isp_testkit::{answers, repository};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 
-pub(crate) const CLIENT: &str = "198.51.100.10";
 /// The source IP with which a REDIRECT sidecar calls the application.
 pub(crate) const REDIRECT: &str = "127.0.0.6";
 pub(crate) const OBJECT: &str = "shop";
 pub(crate) const SHOP: &str = "shop";
-pub(crate) const SYSTEM: &str = "sourcepreserve-system";
 pub(crate) const WEBHOOK: &str = "deployment/sourcepreserve-webhook";
 /// The external IP of the gateway.
 const EXTERNAL: &str = "192.0.2.10";
 const NODES: [&str; 2] = ["edge-1", "work-1"];
-const DEADLINE: Duration = Duration::from_mins(2);
-
-pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < DEADLINE, "{what}: not within {} s", DEADLINE.as_secs());
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
 
 /// The address and path of an application from outside.
 pub(crate) fn external(name: &str) -> String {
@@ -55,7 +45,7 @@ impl Scenario {
 
     /// Installs the project as users do, and waits until it runs.
     pub(crate) async fn install(&self) {
-        let overlay = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/overlays/lab");
+        let overlay = repository::file("manifests/overlays/lab");
         self.lab.install_project(Path::new(env!("CARGO_BIN_EXE_webhook")), &overlay).await.unwrap();
     }
 
@@ -72,18 +62,12 @@ impl Scenario {
             },
         });
         self.lab.apply(&object.to_string()).await.unwrap();
-        let wait = ["wait", "--for=condition=Ready", "isp/shop", "--timeout=120s"];
-        if let Err(error) = self.lab.kubectl(wait).await {
-            let object = self.lab.kubectl(["get", "isp", OBJECT, "-o", "yaml"]).await.unwrap().stdout;
-            panic!("{error}\n{object}");
-        }
+        wait_until_ready(&self.lab, OBJECT).await;
     }
 
-    /// The numbers of matching, consistent and stale pods.
-    pub(crate) async fn sidecars(&self) -> Option<(u32, u32, u32)> {
-        let objects: Api<IngressSourcePreserve> = Api::all(self.lab.client());
-        let status = objects.get(OBJECT).await.unwrap().status?.sidecars?;
-        Some((status.matching, status.consistent, status.stale))
+    /// Waits until the status has these counts of pods.
+    pub(crate) async fn expect_sidecars(&self, what: &str, counts: Counts) {
+        counts.expect(what, &self.lab, OBJECT).await;
     }
 
     /// A Deployment on the non-ingress node, behind the gateway under its own path.
@@ -142,15 +126,7 @@ impl Scenario {
 
     /// Sends requests until `want` holds; kube-proxy and Envoy apply changes within seconds.
     pub(crate) async fn expect(&self, what: &str, place: &Place, name: &str, want: impl Fn(&Answer) -> bool) {
-        let started = Instant::now();
-        loop {
-            let answer = self.lab.ask(place, Protocol::Http, &external(name)).await.unwrap();
-            if want(&answer) {
-                return;
-            }
-            assert!(started.elapsed() < Duration::from_mins(1), "{what}: {place} to {name} got {answer:?}");
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+        answers::until(&self.lab, what, place, (Protocol::Http, &external(name)), want).await;
     }
 
     pub(crate) async fn expect_peer(&self, name: &str, peer: IpAddr) {

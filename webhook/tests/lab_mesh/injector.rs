@@ -1,11 +1,11 @@
 //! Checks the decision table against Istio's own injector and this webhook together, with dry-run
 //! pods.
 
+use isp_testkit::sidecars::tried::{make_namespace, try_pod};
+use isp_testkit::sidecars::{MODE, rows};
 use serde_json::json;
 
 use super::harness::Scenario;
-use super::table::{MODE, rows};
-use super::tried::{make_namespace, try_pod};
 
 pub(crate) async fn decides_as_the_table_says(scenario: &Scenario) {
     let (client, rows) = (scenario.lab.client(), rows());

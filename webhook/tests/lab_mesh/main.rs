@@ -7,16 +7,14 @@ mod faults;
 mod harness;
 mod injector;
 mod policies;
-#[path = "../../../operator/tests/lab_operator/rights.rs"]
-mod rights;
 mod rotation;
-#[path = "../../../api/tests/sidecars/table.rs"]
-mod table;
-#[path = "../../../api/tests/sidecars/tried.rs"]
-mod tried;
 
-use harness::{CLIENT, OBJECT, REDIRECT, SYSTEM, Scenario, eventually, external};
+use harness::{OBJECT, REDIRECT, Scenario, external};
 use isp_lab::{Place, Protocol};
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::sidecars::Counts;
+use isp_testkit::web_lab::CLIENT;
+use isp_testkit::{rights, until};
 
 /// Two Deployments, one with an ordinary sidecar container and one with a native sidecar.
 const APPLICATIONS: [(&str, &str); 2] = [("plain", "false"), ("native", "true")];
@@ -34,7 +32,7 @@ async fn the_address_arrives_in_the_mesh() {
     scenario.install().await;
     scenario.preserve().await;
     // The Deployments existed before, so they are counted and listed.
-    eventually("both are stale", async || scenario.sidecars().await == Some((2, 0, 2))).await;
+    scenario.expect_sidecars("both are stale", Counts { matching: 2, consistent: 0 }).await;
     for (name, _) in APPLICATIONS {
         let said = scenario
             .lab
@@ -51,14 +49,9 @@ async fn the_address_arrives_in_the_mesh() {
         "-o",
         "jsonpath={.items[*].message}{.items[*].note}",
     ];
-    eventually("an Event says what to restart", async || {
-        scenario
-            .lab
-            .kubectl(events)
-            .await
-            .unwrap()
-            .stdout
-            .contains("kubectl rollout restart -n shop deployment/")
+    until("an Event says what to restart", async || {
+        let events = scenario.lab.kubectl(events).await.unwrap().stdout;
+        if events.contains("kubectl rollout restart -n shop deployment/") { Ok(()) } else { Err(events) }
     })
     .await;
     policies::judge_rightly(&scenario).await;
@@ -72,10 +65,10 @@ async fn the_address_arrives_in_the_mesh() {
         let gateway = scenario.gateway_address().await;
         scenario.expect_peer(name, gateway).await;
     }
-    eventually("all are consistent", async || scenario.sidecars().await == Some((2, 2, 0))).await;
+    scenario.expect_sidecars("all are consistent", Counts { matching: 2, consistent: 2 }).await;
     policies::judge_rightly(&scenario).await;
     let seen = scenario.lab.ask(&Place::Client, Protocol::Http, &external("plain")).await.unwrap();
-    assert_eq!(seen.forwarded_for(), Some(CLIENT.parse().unwrap()));
+    assert_eq!(seen.forwarded_for(), Some(CLIENT));
 
     injector::decides_as_the_table_says(&scenario).await;
     faults::no_pod_is_refused_and_those_that_were_missed_are_counted(&scenario).await;

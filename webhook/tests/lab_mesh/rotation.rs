@@ -4,13 +4,15 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::until;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 
 use super::faults::works_again;
-use super::harness::{SHOP, SYSTEM, Scenario, WEBHOOK, eventually};
+use super::harness::{SHOP, Scenario, WEBHOOK};
 
 const SECRET: &str = "sourcepreserve-webhook-ca";
 /// Duration in seconds; a soak run uses two minutes.
@@ -19,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(30);
 
 pub(crate) async fn no_pod_is_missed_while_certificates_change(scenario: &Scenario) {
     let seconds = std::env::var(SECONDS).ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(25);
-    let arguments = ["run", "--ca-lifetime=18s", "--leaf-lifetime=4s", "--overlap=3s"];
+    let arguments = ["run", "--ca-lifetime=18s", "--leaf-lifetime=8s", "--overlap=3s"];
     let patch =
         json!([{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": arguments}])
             .to_string();
@@ -30,8 +32,7 @@ pub(crate) async fn no_pod_is_missed_while_certificates_change(scenario: &Scenar
     let emptied = ["-n", SYSTEM, "patch", "secret", SECRET, "--type=merge", "-p", r#"{"data":null}"#];
     scenario.lab.kubectl(emptied).await.unwrap();
     let secrets: Api<Secret> = Api::namespaced(scenario.lab.client(), SYSTEM);
-    eventually("there is another authority", async || secrets.get(SECRET).await.unwrap().data.is_some())
-        .await;
+    until("there is another authority", async || secrets.get(SECRET).await.unwrap().data.is_some()).await;
     works_again(scenario).await;
 
     let failures = failures(scenario).await;

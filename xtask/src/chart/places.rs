@@ -3,6 +3,9 @@
 /// Installed in addition if cert-manager issues the webhook's certificate.
 pub(super) const CERTIFICATES: &str = "manifests/overlays/cert-manager/certificates.yaml";
 
+/// Installed in addition if the Prometheus Operator is there.
+pub(super) const MONITOR: &str = "manifests/monitoring/pod-monitor.yaml";
+
 /// A text to replace, in the files of one directory or in all.
 pub(super) struct Place {
     pub(super) within: &'static str,
@@ -23,6 +26,8 @@ pub(super) const PROGRAMS: [(&str, &str); 2] =
 pub(super) const PLACES: &[Place] = &[
     place(EVERYWHERE, "namespace: sourcepreserve-system\n", "namespace: {{ .Release.Namespace | quote }}\n"),
     place(EVERYWHERE, "namespace: kube-system\n", "namespace: {{ .Values.kubeProxy.namespace | quote }}\n"),
+    // In a list of namespaces.
+    place(EVERYWHERE, "- sourcepreserve-system\n", "- {{ .Release.Namespace | quote }}\n"),
     // In the webhook's DNS name.
     place(EVERYWHERE, ".sourcepreserve-system.svc", ".{{ .Release.Namespace }}.svc"),
     // In a ServiceAccount's user name.
@@ -44,18 +49,26 @@ pub(super) const PLACES: &[Place] = &[
     place(
         DEFINITIONS,
         "\nmetadata:\n",
-        "\nmetadata:\n  annotations:\n    # They outlive the release: all objects would go with them.\n    helm.sh/resource-policy: keep\n",
+        "\nmetadata:\n  annotations:\n    # The CRDs outlive the release: deleting them would delete all objects.\n    helm.sh/resource-policy: keep\n",
+    ),
+    place(
+        MONITOR,
+        "\n    app.kubernetes.io/part-of: ingress-source-preserve\n",
+        "\n    app.kubernetes.io/part-of: ingress-source-preserve\n\
+         \x20   {{- with .Values.podMonitor.labels }}\n\
+         \x20   {{- toYaml . | nindent 4 }}\n\
+         \x20   {{- end }}\n",
     ),
     place("manifests/", "\n  replicas: 2\n", "\n  replicas: {{ .Values.program.replicas }}\n"),
     place("manifests/", "args: [run]\n", "args: {{ include \"sourcepreserve.args\" .Values.program }}\n"),
     place(
         "manifests/base/",
-        "image: ghcr.io/ingress-source-preserve/operator\n",
+        "image: localhost/ingress-source-preserve/operator\n",
         "image: {{ include \"sourcepreserve.image\" (list . .Values.program.image \"operator\") }}\n",
     ),
     place(
         "manifests/base/",
-        "value: ghcr.io/ingress-source-preserve/proxy-agent\n",
+        "value: localhost/ingress-source-preserve/proxy-agent\n",
         "value: {{ include \"sourcepreserve.image\" (list . .Values.agent.image \"proxy-agent\") }}\n\
          \x20       {{- with .Values.imagePullSecrets }}\n\
          \x20       - name: AGENT_PULL_SECRETS\n\
@@ -64,7 +77,12 @@ pub(super) const PLACES: &[Place] = &[
     ),
     place(
         "manifests/webhook/",
-        "image: ghcr.io/ingress-source-preserve/webhook\n",
+        "value: localhost/ingress-source-preserve/pod-redirect\n",
+        "value: {{ include \"sourcepreserve.image\" (list . .Values.redirect.image \"pod-redirect\") }}\n",
+    ),
+    place(
+        "manifests/webhook/",
+        "image: localhost/ingress-source-preserve/webhook\n",
         "image: {{ include \"sourcepreserve.image\" (list . .Values.program.image \"webhook\") }}\n",
     ),
     place(
@@ -149,10 +167,11 @@ pub(super) const BY_THE_WEBHOOK: &str = r#"ne .Values.webhook.certificates "cert
 pub(super) const RESOURCES: &str = "        resources:";
 
 /// Conditions on files that are not always installed.
-pub(super) const CONDITIONS: [(&str, &str); 5] = [
+pub(super) const CONDITIONS: [(&str, &str); 6] = [
     ("crds/", ".Values.crds.install"),
     ("disruption.yaml", "gt (int .Values.program.replicas) 1"),
     (CERTIFICATES, BY_CERT_MANAGER),
+    (MONITOR, ".Values.podMonitor.install"),
     ("webhook/secret.yaml", BY_THE_WEBHOOK),
     ("network.yaml", ".Values.networkPolicy.install"),
 ];

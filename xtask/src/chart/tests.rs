@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
+use super::places::MONITOR;
 use super::{ChartError, fill, joined, name, replace_block, resources, template, templates};
 
 fn repository() -> &'static Path {
@@ -18,9 +20,44 @@ fn every_file_that_is_installed_becomes_a_template_but_for_the_namespace() {
     assert!(!templates.contains_key("operator-namespace.yaml"));
     for (name, text) in templates {
         let text = String::from_utf8(text).unwrap();
-        for left in ["sourcepreserve-system", "ghcr.io", ".Values.program"] {
+        for left in ["sourcepreserve-system", "localhost/", ".Values.program"] {
             assert!(!text.contains(left), "{name} still has {left}");
         }
+    }
+}
+
+#[test]
+fn the_pod_monitor_finds_the_metrics_of_every_program() {
+    let parse = |path: &str| -> serde_yaml::Value {
+        serde_yaml::from_str(&fs::read_to_string(repository().join(path)).unwrap()).unwrap()
+    };
+    let monitor = parse(MONITOR);
+    let contains = |list: &serde_yaml::Value, value: &serde_yaml::Value| {
+        list.as_sequence().unwrap().iter().any(|one| one == value)
+    };
+    for path in [
+        "manifests/base/deployment.yaml",
+        "manifests/webhook/deployment.yaml",
+        "manifests/examples/filter-pool.yaml",
+        "manifests/examples/beside.yaml",
+    ] {
+        let program = parse(path);
+        let spec = &monitor["spec"];
+        assert!(
+            contains(&spec["namespaceSelector"]["matchNames"], &program["metadata"]["namespace"]),
+            "{path}"
+        );
+        let pod = &program["spec"]["template"];
+        let name = &pod["metadata"]["labels"]["app.kubernetes.io/name"];
+        assert!(contains(&spec["selector"]["matchExpressions"][0]["values"], name), "{path}");
+        // In mode Filter the agent is a sidecar. Prometheus finds the ports of those, too.
+        let containers = ["containers", "initContainers"].map(|kind| pod["spec"][kind].as_sequence());
+        let containers = containers.into_iter().flatten().flatten();
+        let ports: Vec<_> = containers.filter_map(|one| one["ports"].as_sequence()).flatten().collect();
+        let endpoints = spec["podMetricsEndpoints"].as_sequence().unwrap();
+        let found =
+            endpoints.iter().filter(|end| ports.iter().any(|port| port["name"] == end["port"])).count();
+        assert_eq!(found, 1, "{path}");
     }
 }
 
@@ -29,7 +66,10 @@ fn a_place_that_is_nowhere_is_an_error_that_names_it() {
     let sources = BTreeMap::from([("manifests/base/a.yaml".to_owned(), "kind: A\n".to_owned())]);
     let error = fill(&sources).unwrap_err();
     assert!(matches!(error, ChartError::NoPlace(_)));
-    assert!(error.to_string().starts_with("no file has `namespace: sourcepreserve-system`"), "{error}");
+    assert!(
+        error.to_string().starts_with("no manifest contains `namespace: sourcepreserve-system`"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -33,6 +33,9 @@ fn dependencies_along_the_table_are_fine() {
         ("isp-echo", Normal, "tokio"),
         ("isp-lab", Normal, "isp-api"),
         ("isp-lab", Dev, "isp-operator"),
+        ("isp-testkit", Normal, "isp-lab"),
+        ("isp-plan", Dev, "isp-testkit"),
+        ("isp-lab", Dev, "isp-testkit"),
         ("xtask", Build, "isp-api"),
     ] {
         assert_eq!(violations(&workspace_where(krate, kind, on)), [], "{krate} on {on}");
@@ -54,6 +57,11 @@ fn dependencies_against_the_table_are_found() {
         ("isp-proxy-agent", Normal, "isp-cli"),
         ("isp-cli", Normal, "isp-lab"),
         ("isp-echo", Normal, "isp-api"),
+        ("isp-testkit", Normal, "isp-operator"),
+        ("isp-operator", Normal, "isp-testkit"),
+        // Not even those that may use any other crate.
+        ("isp-lab", Normal, "isp-testkit"),
+        ("xtask", Build, "isp-testkit"),
     ] {
         let expected = Violation::Direction { krate: krate.to_owned(), on: on.to_owned() };
         assert_eq!(violations(&workspace_where(krate, kind, on)), [expected], "{krate} on {on}");

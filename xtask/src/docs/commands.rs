@@ -40,8 +40,8 @@ pub(super) fn check_blocks(page: &Page, tests: &Tests<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for block in &page.blocks {
         let what = match (block.language.as_str(), block.notes.as_slice()) {
-            ("", _) => Some("a block without a language: text, if it is none".to_owned()),
-            ("bash" | "shell" | "zsh", _) => Some("commands are in sh or console".to_owned()),
+            ("", _) => Some("the block has no language; use text if there is none".to_owned()),
+            ("bash" | "shell" | "zsh", _) => Some("use sh or console for commands".to_owned()),
             ("sh" | "console", [note]) => find_fault(&page.path, note, tests),
             ("sh" | "console", _) => {
                 Some("a block of commands needs one of test=<function> and needs=<what>".to_owned())
@@ -60,7 +60,7 @@ fn find_fault(page: &str, note: &str, tests: &Tests<'_>) -> Option<String> {
             None => Some(format!("there is no test {name}")),
             Some(sources) if sources.iter().any(|source| takes(source, page, name)) => None,
             Some(_) => Some(format!(
-                "the test {name} does not take its commands from here: its source lacks \"{page}\" or its own name"
+                "the test {name} does not read its commands from this page: its source does not contain \"{page}\" or its own name"
             )),
         },
         Some(("needs", need)) if known.contains(&need) => None,

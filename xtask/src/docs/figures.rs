@@ -55,7 +55,7 @@ pub(super) fn check<'a>(
         }
         for figure in file.figures.keys() {
             if !used.contains(format!("{name}.{figure}").as_str()) {
-                problems.push(Problem::at(&place, 1, format!("no text uses {figure}")));
+                problems.push(Problem::at(&place, 1, format!("no page uses {figure}")));
             }
         }
     }
@@ -66,11 +66,12 @@ fn find_fault(marked: &Marked, measured: &BTreeMap<String, Measured>) -> Option<
     let Marked { name, before, .. } = marked;
     let known = name.split_once('.').and_then(|(file, figure)| measured.get(file)?.figures.get(figure));
     let Some(figure) = known else {
-        return Some(format!("nothing in {DIRECTORY} is called {name}"));
+        return Some(format!("{DIRECTORY} has no figure {name}"));
     };
     let begins = before.strip_suffix(figure.as_str());
     let whole =
         begins.is_some_and(|rest| !rest.ends_with(|letter: char| letter.is_ascii_digit() || letter == '.'));
-    (!whole)
-        .then(|| format!("{name} is {figure} in {DIRECTORY}, and the text before the marker does not end so"))
+    (!whole).then(|| {
+        format!("{name} is {figure} in {DIRECTORY}, but the text before the marker ends differently")
+    })
 }

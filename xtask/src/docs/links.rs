@@ -51,7 +51,7 @@ fn follow(
     if let Some((scheme, rest)) = target.split_once("://") {
         let host = rest.split(['/', '#', '?']).next().unwrap_or_default();
         let sound = scheme == "https" && host.contains('.') && !rest.contains(char::is_whitespace);
-        return if sound { Ok(()) } else { Err(format!("{target} is no https address")) };
+        return if sound { Ok(()) } else { Err(format!("{target} is not an https URL")) };
     }
     let (path, anchor) = match target.split_once('#') {
         Some((path, anchor)) => (path, Some(anchor)),

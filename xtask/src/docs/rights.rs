@@ -64,13 +64,13 @@ pub(super) fn documented(text: &str) -> Vec<(usize, Result<Vec<Grant>, String>)>
 fn row(account: &str, line: &str) -> Result<Vec<Grant>, String> {
     let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
     let [place, verbs, what, ..] = cells[..] else {
-        return Err("a right has at least three columns: where, verbs, what".to_owned());
+        return Err("a permission needs at least three columns: where, verbs, resources".to_owned());
     };
     let place = place.trim_matches('`').to_owned();
     let (resources, names) = what.split_once(" named ").unwrap_or((what, ""));
     let resources = spans(resources);
     if resources.is_empty() || verbs.is_empty() {
-        return Err("a right names verbs, and resources between backticks".to_owned());
+        return Err("a permission needs verbs, and resources between backticks".to_owned());
     }
     let verbs = verbs.trim_matches('`').split(", ");
     Ok(expand(account, &place, verbs, &resources, &spans(names)))
@@ -175,13 +175,13 @@ pub(super) fn compare(text: &str, granted: &BTreeSet<Grant>) -> Vec<(usize, Stri
                     if !granted.contains(&grant) {
                         problems.push((line, format!("no manifest grants this: {grant}")));
                     } else if !seen.insert(grant.clone()) {
-                        problems.push((line, format!("this is here twice: {grant}")));
+                        problems.push((line, format!("this permission is listed twice: {grant}")));
                     }
                 }
             }
         }
     }
     let missing = granted.iter().filter(|grant| !seen.contains(grant));
-    problems.extend(missing.map(|grant| (1, format!("no table of rights has this: {grant}"))));
+    problems.extend(missing.map(|grant| (1, format!("no table of permissions lists this: {grant}"))));
     problems
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use super::{DocsError, Files, test_names};
+use super::{DocsError, Files, PAGES, test_names};
 
 /// A temporary repository, removed after the test.
 struct Repository(PathBuf);
@@ -49,18 +49,19 @@ fn a_repository_whose_docs_are_right_has_no_problem() {
     let readme =
         "# Top\n[more](docs/a.md#one) with `isp_api`\n```sh test=it_works\nkubectl apply -k manifests\n```\n";
     let page = "# One\n`isp_operator_leader`, 2 s <!-- measured: lab.up -->\n";
-    let alerts = "expr: isp_operator_leader\nrunbook: docs/a.md#one\n";
+    let alerts = format!("expr: isp_operator_leader\nrunbook_url: {PAGES}docs/a.md#one\n");
     let repository = Repository::new(
         "right",
         &[
             ("README.md", readme),
             ("docs/a.md", page),
-            ("docs/monitoring/alerts.yaml", alerts),
+            ("docs/monitoring/alerts.yaml", &alerts),
             ("docs/measured/lab.yaml", "{command: c, machine: m, date: 2026-01-31, figures: {up: 2 s}}"),
             ("manifests/x.yaml", ""),
             ("src/lib.rs", SOURCE),
             ("src/lib/tests.rs", &SOURCE.replace("leader", "follower")),
             ("target/debug/wrong.md", "[gone](gone.md)"),
+            ("dist/NOTES.md", "[gone](gone.md)"),
         ],
     );
     assert_eq!(repository.problems(), [""; 0]);
@@ -68,6 +69,9 @@ fn a_repository_whose_docs_are_right_has_no_problem() {
 
 #[test]
 fn each_kind_of_problem_is_found_in_its_place() {
+    let alerts = format!(
+        "expr: isp_operator_nodes\nrunbook_url: {PAGES}README.md#top\nother:\n  runbook_url: docs/a.md\n"
+    );
     let repository = Repository::new(
         "wrong",
         &[
@@ -75,7 +79,7 @@ fn each_kind_of_problem_is_found_in_its_place() {
                 "README.md",
                 "[more](docs/b.md)\n```sh\nkubectl apply -k manifests/gone\n```\nisp_operator_lead, `it_does_not_work`, `apiserver_admission_fail_open_count`",
             ),
-            ("docs/monitoring/alerts.yaml", "expr: isp_operator_nodes\nrunbook: README.md#top\n"),
+            ("docs/monitoring/alerts.yaml", &alerts),
             ("src/lib.rs", SOURCE),
         ],
     );
@@ -86,10 +90,11 @@ fn each_kind_of_problem_is_found_in_its_place() {
             "README.md:2: a block of commands needs one of test=<function> and needs=<what>",
             "README.md:3: there is no manifests/gone",
             "README.md:5: there is no test it_does_not_work",
-            "README.md:5: no program counts isp_operator_lead",
-            "docs/monitoring/alerts.yaml:1: no program counts isp_operator_nodes",
-            "docs:1: isp_operator_leader is counted and documented nowhere",
+            "README.md:5: no program exports isp_operator_lead",
+            "docs/monitoring/alerts.yaml:1: no program exports isp_operator_nodes",
+            "docs:1: isp_operator_leader is exported, but no page documents it",
             "docs/monitoring/alerts.yaml:2: there is no heading #top in README.md",
+            &format!("docs/monitoring/alerts.yaml:4: docs/a.md is not below {PAGES}"),
         ]
     );
 }

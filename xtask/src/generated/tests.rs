@@ -30,5 +30,5 @@ fn missing_extra_and_different_files_are_each_named() {
 fn the_message_names_the_file_and_the_command() {
     let message = GeneratedError::OutOfDate(vec![Drift::Different("crds/a.yaml".to_owned())]).to_string();
 
-    assert_eq!(message, "crds/a.yaml differs from what it is generated from; run `cargo xtask generate`");
+    assert_eq!(message, "crds/a.yaml differs from its source; run `cargo xtask generate`");
 }

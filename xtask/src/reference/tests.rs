@@ -59,7 +59,7 @@ const PAGE: &str = "\
 
 A way in.
 
-`apiVersion: example.com/v1`, of the whole cluster, in short `g`.
+`apiVersion: example.com/v1`, cluster-scoped, short name `g`.
 
 ### Gate.spec
 
@@ -83,7 +83,7 @@ What is.
 
 ## Label selectors
 
-Selectors are those of Kubernetes: all that is given must hold.
+These are Kubernetes label selectors: all requirements must match.
 
 | field | type | meaning |
 |---|---|---|

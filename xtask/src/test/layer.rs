@@ -23,26 +23,55 @@ pub(crate) enum Layer {
     Lab,
 }
 
-/// Tests that inspect the whole machine, so nothing else may start or stop meanwhile.
-const ALONE: [&str; 1] = ["lab_lifecycle"];
-
-/// Tests that take minutes start first, so that none runs alone at the end. The two with continuous
-/// traffic are kept apart: together they would starve the clusters of CPU.
-const LONGEST: [&str; 10] = [
-    "lab_hostile",
-    "lab_mesh",
-    "lab_filter",
-    "lab_problem",
-    "lab_operator",
-    "lab_docs",
+/// Tests with continuous traffic. Together they would starve the clusters of CPU.
+const APART: [&str; 7] = [
+    "lab_beside",
+    "lab_beside_operator",
+    "lab_beside_storm",
     "lab_demo",
-    "api_chart",
+    "lab_hostile",
+    "lab_operator",
+    "lab_release",
+];
+
+/// Tests that take minutes start first, so that none runs alone at the end.
+const LONGEST: [&str; 17] = [
+    "lab_operator",
+    "lab_demo",
+    "lab_release",
+    "lab_filter",
+    "lab_hostile",
+    "lab_kube_proxy",
+    "lab_mesh",
+    "lab_same_as_kube_proxy",
+    "lab_docs",
+    "lab_redirect",
+    "lab_problem",
+    "lab_beside_operator",
+    "lab_beside_storm",
     "api_operator",
     "api_plan",
+    "api_certificates",
+    "api_ownership",
 ];
+
+/// Whether two runs of cargo must not be concurrent.
+pub(crate) fn must_not_meet(one: &[String], other: &[String]) -> bool {
+    let is_apart = |arguments: &[String]| arguments.iter().any(|word| APART.contains(&word.as_str()));
+    is_apart(one) && is_apart(other)
+}
 
 impl Layer {
     pub(crate) const ALL: [Self; 4] = [Self::Unit, Self::Api, Self::Kernel, Self::Lab];
+
+    /// The number of test programs that run at once. They mostly wait.
+    pub(crate) fn lanes(self) -> usize {
+        match self {
+            Self::Unit | Self::Kernel => 1,
+            Self::Api => 4,
+            Self::Lab => 3,
+        }
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -83,14 +112,9 @@ impl Layer {
                 // A lab is a whole cluster, so each test program runs only one at once.
                 let threads = if self == Self::Lab { " -- --test-threads=1" } else { "" };
                 let run = |name: &&str| words(&format!("test --workspace --test {name}{threads}"));
-                let (alone, mut others): (Vec<_>, Vec<_>) =
-                    names.iter().partition(|name| ALONE.contains(name));
-                others
-                    .sort_by_key(|name| LONGEST.iter().position(|long| long == *name).unwrap_or(usize::MAX));
-                let alone = alone.into_iter().map(|name| vec![run(name)]);
-                let others: Vec<_> = others.into_iter().map(run).collect();
-                let stages = std::iter::once(vec![programs]).chain(alone).chain([others]);
-                stages.filter(|stage| !stage.is_empty()).collect()
+                let mut names: Vec<_> = names.iter().collect();
+                names.sort_by_key(|name| LONGEST.iter().position(|long| long == *name).unwrap_or(usize::MAX));
+                vec![vec![programs], names.into_iter().map(run).collect()]
             }
         }
     }

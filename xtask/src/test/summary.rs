@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::layer::Layer;
+use super::slowest::Durations;
 use super::tally::Tally;
 
 /// The result of a layer.
@@ -23,6 +24,7 @@ pub(crate) struct Summary {
     /// The failed steps of lint.
     pub(crate) lint: Vec<&'static str>,
     pub(crate) layers: Vec<(Layer, Ending)>,
+    pub(crate) durations: Durations,
     /// Whether a layer that cannot run is a failure: in CI, and if it was requested by name.
     pub(crate) all_must_run: bool,
 }
@@ -78,6 +80,10 @@ impl fmt::Display for Summary {
                 Ending::CannotRun(reason) => writeln!(out, "{layer:<8} not run: {reason}")?,
                 Ending::SetUpFailed(_) => writeln!(out, "{layer:<8} not run: set-up failed")?,
             }
+        }
+        let slowest = self.durations.to_string();
+        if !slowest.is_empty() {
+            write!(out, "slowest test programs\n{slowest}")?;
         }
         if self.layers.iter().any(|(_, ending)| ending.tally().ignored > 0) {
             writeln!(out, "ignored tests count as failed")?;

@@ -76,7 +76,13 @@ pub(super) fn what_is_asked_for() -> Vec<Bad> {
             "may not be more than 63",
         ),
         bad("/spec/services/0/name", json!(""), "spec.services[0].name", "should be at least 1 chars long"),
-        bad("/spec/mode", json!("Beside"), "spec.mode", "supported values: \"Filter\""),
+        bad(
+            "/spec/mode",
+            json!("Beside"),
+            "spec.nodePools",
+            "mode Beside has no pools, because its agents run on every node: remove pool \"workers\"",
+        ),
+        bad("/spec/mode", json!("Replace"), "spec.mode", "supported values: \"Filter\", \"Beside\""),
         bad(
             "/spec/elsewhere",
             json!("Carry"),
@@ -138,7 +144,7 @@ pub(super) fn selectors() -> Vec<Bad> {
             EXPRESSIONS,
             expression(json!({ "key": "a", "operator": "Exists", "values": ["b"] })),
             EXPRESSION,
-            "label \"a\": Exists and DoesNotExist look only at the key: remove values",
+            "label \"a\": Exists and DoesNotExist check only the key: remove values",
         ),
         bad(
             EXPRESSIONS,
@@ -181,19 +187,25 @@ pub(super) fn pools_and_rollout() -> Vec<Bad> {
             "/spec/nodePools/0/mode",
             json!("Replace"),
             "spec.nodePools[0].mode",
-            "supported values: \"Filter\"",
+            "supported values: \"Filter\", \"Beside\"",
+        ),
+        bad(
+            "/spec/nodePools",
+            json!([pool("a"), { "name": "b", "selector": {}, "mode": "Beside" }]),
+            "spec.nodePools[1].mode",
+            "\"Beside\" is not a mode of a pool: the mode is chosen for the whole object",
         ),
         bad(
             "/spec/rollout/maxUnavailable",
             json!(0),
             "spec.rollout.maxUnavailable",
-            "\"0\" would change no node",
+            "\"0\" is not a valid number of nodes",
         ),
         bad(
             "/spec/rollout/maxUnavailable",
             json!("0%"),
             "spec.rollout.maxUnavailable",
-            "\"0%\" would change no node",
+            "\"0%\" is not a valid number of nodes",
         ),
         bad(
             "/spec/rollout/maxUnavailable",
@@ -211,7 +223,7 @@ pub(super) fn pools_and_rollout() -> Vec<Bad> {
             "/spec/rollout/maxUnavailable",
             json!("all"),
             "spec.rollout.maxUnavailable",
-            "to hold the rollout use paused",
+            "to stop the rollout, use paused",
         ),
         bad(
             "/spec/rollout/progressDeadlineSeconds",

@@ -7,7 +7,7 @@ use isp_plan::Key;
 
 use super::stand_ins::{Held, StandIns, addresses_within};
 use super::ways::{Enforcer, Way, Whose};
-use super::{Scene, remedies};
+use super::{Scope, remedies};
 use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::judgement::{
     Action, Arrival, Condition, Field, Place, Seen, Verdict, Within, judge, seen,
@@ -28,7 +28,7 @@ pub(super) struct Policy<'p> {
 
 /// The findings about a policy on these paths.
 pub(super) fn judged(
-    scene: &Scene<'_>,
+    scope: &Scope<'_>,
     stand_ins: &StandIns,
     policy: &Policy<'_>,
     ways: &[Way<'_, '_>],
@@ -46,7 +46,7 @@ pub(super) fn judged(
             }
         }
     }
-    verdicts.into_iter().map(|(code, evidence)| evidence.finding(scene, code, policy)).collect()
+    verdicts.into_iter().map(|(code, evidence)| evidence.finding(scope, code, policy)).collect()
 }
 
 /// A condition, and whether its ranges contain the cluster's own addresses.
@@ -181,7 +181,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn finding(self, scene: &Scene<'_>, code: Code, policy: &Policy<'_>) -> Finding {
+    fn finding(self, scope: &Scope<'_>, code: Code, policy: &Policy<'_>) -> Finding {
         let Policy { subject, action, .. } = policy;
         let (what, reason) = reason(code, *action);
         let action = action.as_str();
@@ -196,7 +196,7 @@ impl<'a> Evidence<'a> {
             *last = format!("{subject}: {action} by {last} {what}");
         }
         let mut finding = Finding::new(code, subject.clone(), line).because(reason).along(path);
-        for step in remedies::keep_address(scene, &self.losing) {
+        for step in remedies::keep_address(scope, &self.losing) {
             finding = finding.do_this(step);
         }
         if self.whose.contains(&Whose::Gateway) || self.whose.contains(&Whose::Proxy) {

@@ -1,7 +1,7 @@
 //! The exposed Services that no object selects: how many of them lose the source IP. By itself this
 //! is the default of Kubernetes, and no fault.
 
-use super::Scene;
+use super::Scope;
 use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::judgement::Arrival;
 use crate::text::{count, cut};
@@ -9,12 +9,12 @@ use crate::text::{count, cut};
 /// So many Services are named.
 const MAX_NAMES: usize = 5;
 
-pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    if scene.asked.is_some() {
+pub(super) fn check(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    if scope.asked.is_some() {
         // The Service of `--service` has a finding of its own.
         return;
     }
-    let lost: Vec<String> = scene
+    let lost: Vec<String> = scope
         .exposed()
         .filter(|(_, service, object)| object.is_none() && service.arrival() != Arrival::Client)
         .map(|(key, _, _)| key.to_string())
@@ -22,7 +22,7 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     if lost.is_empty() {
         return;
     }
-    let exposed = u64::try_from(scene.exposed().count()).unwrap_or(u64::MAX);
+    let exposed = u64::try_from(scope.exposed().count()).unwrap_or(u64::MAX);
     let (number, verb) = (lost.len(), if lost.len() == 1 { "loses" } else { "lose" });
     let line = format!(
         "{number} of {} {verb} the client's source IP: {}",

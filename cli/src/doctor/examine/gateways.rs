@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use isp_plan::Key;
 
-use super::Scene;
+use super::Scope;
 use crate::doctor::cluster::{Cluster, Pod};
 use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::judgement::Front;
@@ -20,20 +20,20 @@ const HEADER_SETTINGS: [&str; 6] = [
     "originalIpDetectionExtensions",
 ];
 
-pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    for (key, _, object) in scene.exposed() {
+pub(super) fn check(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    for (key, _, object) in scope.exposed() {
         // Without an object this is only a setting. A policy that fails by it raises the severity.
         let graded = |finding: Finding| {
-            if object.is_none() && scene.asked.is_none() { finding.graded(Severity::Note) } else { finding }
+            if object.is_none() && scope.asked.is_none() { finding.graded(Severity::Note) } else { finding }
         };
         let mut said = BTreeSet::new();
-        for (pod_key, pod) in scene.pods.of(key).into_iter().filter(|(_, pod)| pod.gateway) {
-            if let Some((number, by)) = trusted_proxies(scene.cluster, pod_key, pod)
+        for (pod_key, pod) in scope.pods.of(key).into_iter().filter(|(_, pod)| pod.gateway) {
+            if let Some((number, by)) = trusted_proxies(scope.cluster, pod_key, pod)
                 && said.insert(by.clone())
             {
                 found.push(graded(believes_headers(key, number, &by)));
             }
-            if let Some(by) = proxy_protocol(scene.cluster, pod_key, pod)
+            if let Some(by) = proxy_protocol(scope.cluster, pod_key, pod)
                 && said.insert(by.clone())
             {
                 found.push(graded(expects_protocol(key, &by)));

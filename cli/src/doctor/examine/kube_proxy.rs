@@ -1,36 +1,42 @@
 //! The cluster's kube-proxy: whether it can run behind the agent, and whether its settings keep the
 //! source IP.
 
-use isp_api::agent::runs_kube_proxy;
+use isp_api::preserve::Mode;
 use isp_plan::Key;
 use isp_plan::cluster::DaemonSet;
+use isp_plan::observe::runs_kube_proxy;
 use isp_plan::observe::{NoKubeProxy, flag, kube_proxy, mounted_file};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde::Deserialize;
 
-use super::Scene;
+use super::{Object, Scope};
 use crate::doctor::cluster::Cluster;
 use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::kinds::Kind;
 use crate::doctor::ranges::{Range, readable};
+use crate::text::{count, cut, use_beside};
 
-pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    if !scene.is_concerned() || !scene.cluster.knows(Kind::DaemonSet) {
+/// So many nodes are named.
+const MAX_NAMES: usize = 5;
+
+pub(super) fn check(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    own_local_detection(scope, found);
+    if !scope.concerns_kube_proxy() || !scope.cluster.knows(Kind::DaemonSet) {
         return;
     }
-    let Some((key, set)) = find(scene, found) else { return };
+    let Some((key, set)) = find(scope, found) else { return };
     let subject = Subject::new("DaemonSet", key);
     let Some(settings) =
-        set.object.spec.template.spec.as_ref().and_then(|pod| settings(scene.cluster, key, pod))
+        set.object.spec.template.spec.as_ref().and_then(|pod| settings(scope.cluster, key, pod))
     else {
-        found.extend(scene.cluster.knows(Kind::ConfigMap).then(|| unreadable(subject)));
+        found.extend(scope.cluster.knows(Kind::ConfigMap).then(|| unreadable(subject)));
         return;
     };
     let edit = format!(
         "kubectl edit configmap -n {} kube-proxy   # then restart kube-proxy, which reads its settings at the start",
         key.namespace
     );
-    mode(scene, &settings, &subject, found);
+    mode(scope, &settings, &subject, found);
     if settings.masquerades_all() {
         found.push(
             Finding::new(Code::MasqueradeAll, subject.clone(), "masqueradeAll is on")
@@ -38,17 +44,17 @@ pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
                 .do_this(edit.clone()),
         );
     }
-    local_detection(scene, &settings, &subject, &edit, found);
+    local_detection(scope, &settings, &subject, &edit, found);
 }
 
 /// The DaemonSet whose settings were checked.
-pub(super) fn checked<'a>(scene: &Scene<'a>) -> Option<&'a Key> {
-    if !scene.is_concerned() || !scene.cluster.knows(Kind::DaemonSet) {
+pub(super) fn checked<'a>(scope: &Scope<'a>) -> Option<&'a Key> {
+    if !scope.concerns_kube_proxy() || !scope.cluster.knows(Kind::DaemonSet) {
         return None;
     }
-    let (key, set) = find(scene, &mut Vec::new())?;
+    let (key, set) = find(scope, &mut Vec::new())?;
     let pod = set.object.spec.template.spec.as_ref()?;
-    settings(scene.cluster, key, pod).map(|_| key)
+    settings(scope.cluster, key, pod).map(|_| key)
 }
 
 fn unreadable(subject: Subject) -> Finding {
@@ -58,20 +64,21 @@ fn unreadable(subject: Subject) -> Finding {
 }
 
 /// The DaemonSet that the operator would use. If there is none, that is a fault of an object.
-fn find<'a>(scene: &Scene<'a>, found: &mut Vec<Finding>) -> Option<(&'a Key, &'a DaemonSet)> {
-    let naming = scene.standing().find(|object| object.written.spec.kube_proxy.is_some());
+fn find<'a>(scope: &Scope<'a>, found: &mut Vec<Finding>) -> Option<(&'a Key, &'a DaemonSet)> {
+    let filters = || scope.standing().filter(|object| object.written.spec.mode == Mode::Filter);
+    let naming = filters().find(|object| object.written.spec.kube_proxy.is_some());
     let named = naming.and_then(|object| object.written.spec.kube_proxy.as_ref());
-    let none = match kube_proxy(&scene.cluster.daemon_sets, named) {
+    let none = match kube_proxy(&scope.cluster.daemon_sets, named) {
         Ok(there) => return Some(there),
         Err(none) => none,
     };
-    let object = naming.or_else(|| scene.standing().next())?;
+    let object = naming.or_else(|| filters().next())?;
     found.push(match none {
         NoKubeProxy::NotThere(named) => {
             let line = format!("spec.kubeProxy: DaemonSet {named} does not exist or does not run kube-proxy");
-            no_kube_proxy(object.subject(), line)
+            no_kube_proxy(object, line)
         }
-        NoKubeProxy::NotFound => no_kube_proxy(object.subject(), "no DaemonSet runs kube-proxy".to_owned()),
+        NoKubeProxy::NotFound => no_kube_proxy(object, "no DaemonSet runs kube-proxy".to_owned()),
         NoKubeProxy::Ambiguous(several) => {
             let all: Vec<String> = several.iter().map(ToString::to_string).collect();
             let line = format!("several DaemonSets run kube-proxy: {}", all.join(", "));
@@ -83,13 +90,14 @@ fn find<'a>(scene: &Scene<'a>, found: &mut Vec<Finding>) -> Option<(&'a Key, &'a
     None
 }
 
-fn no_kube_proxy(subject: Subject, line: String) -> Finding {
-    Finding::new(Code::NoKubeProxy, subject, line)
+fn no_kube_proxy(object: &Object<'_>, line: String) -> Finding {
+    Finding::new(Code::NoKubeProxy, object.subject(), line)
         .because(
             "Mode Filter runs kube-proxy's pods behind the agent, so kube-proxy must be a DaemonSet. It cannot be a system service, a static pod, \
              part of k3s, or replaced by another proxy.",
         )
         .do_this("kubectl get daemonsets -A   # name the right one in spec.kubeProxy, if it exists")
+        .do_this(use_beside(&object.name))
 }
 
 /// The part of kube-proxy's configuration that affects the source IP.
@@ -165,12 +173,12 @@ fn is_on(container: &Container, name: &str) -> bool {
     container.command.iter().chain(&container.args).flatten().any(|word| on.contains(word))
 }
 
-fn mode(scene: &Scene<'_>, settings: &Settings, subject: &Subject, found: &mut Vec<Finding>) {
+fn mode(scope: &Scope<'_>, settings: &Settings, subject: &Subject, found: &mut Vec<Finding>) {
     if settings.mode != "ipvs" {
         return;
     }
-    let lacking = scene.services().any(|(key, _, object)| {
-        let ready = scene.cluster.ready_endpoints(key);
+    let lacking = scope.services().any(|(key, _, object)| {
+        let ready = scope.cluster.ready_endpoints(key);
         object.is_some_and(|object| object.ingress_nodes.iter().any(|node| !ready.contains_key(node)))
     });
     let finding = Finding::new(Code::ModeIpvs, subject.clone(), "kube-proxy runs in mode ipvs")
@@ -183,9 +191,33 @@ fn mode(scene: &Scene<'_>, settings: &Settings, subject: &Subject, found: &mut V
     found.push(if lacking { finding.graded(Severity::Warning) } else { finding });
 }
 
+/// How the agents of mode Beside recognize the pods of their node.
+fn own_local_detection(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    if !scope.standing().any(|object| object.written.spec.mode == Mode::Beside) {
+        return;
+    }
+    let lacking = scope.cluster.nodes.iter().filter(|(_, node)| node.pod_ranges.is_empty());
+    let names: Vec<String> = lacking.map(|(name, _)| name.clone()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let number = count(u64::try_from(names.len()).unwrap_or(u64::MAX), "node");
+    let line = format!("{number} without spec.podCIDRs: {}", cut(names, MAX_NAMES, "").join(", "));
+    found.push(
+        Finding::new(Code::NoLocalDetection, Subject::cluster(), line)
+            .graded(Severity::Note)
+            .because(
+                "By these ranges, an agent of mode Beside recognizes the pods of its node. Without them it treats these pods as external clients: on a \
+                 node without an endpoint, it drops their traffic to NodePorts of Services with externalTrafficPolicy Local, and on such an ingress \
+                 node that to external addresses. Their traffic to ClusterIPs is not affected.",
+            )
+            .do_this("run an endpoint of each preserved Service on every ingress node; let pods use the ClusterIP or the Service's name"),
+    );
+}
+
 /// How kube-proxy recognizes the pods of its node.
 fn local_detection(
-    scene: &Scene<'_>,
+    scope: &Scope<'_>,
     settings: &Settings,
     subject: &Subject,
     edit: &str,
@@ -199,10 +231,10 @@ fn local_detection(
         "InterfaceNamePrefix" if settings.detect_local.interface_name_prefix.is_empty() => {
             "detectLocal.interfaceNamePrefix"
         }
-        "NodeCIDR" if scene.cluster.nodes.values().any(|node| node.pod_ranges.is_empty()) => {
+        "NodeCIDR" if scope.cluster.nodes.values().any(|node| node.pod_ranges.is_empty()) => {
             "spec.podCIDRs of each node"
         }
-        "" | "ClusterCIDR" => return cluster_range(scene, settings, subject, edit, found),
+        "" | "ClusterCIDR" => return cluster_range(scope, settings, subject, edit, found),
         _ => return,
     };
     found.push(
@@ -216,7 +248,7 @@ fn local_detection(
 }
 
 fn cluster_range(
-    scene: &Scene<'_>,
+    scope: &Scope<'_>,
     settings: &Settings,
     subject: &Subject,
     edit: &str,
@@ -224,7 +256,7 @@ fn cluster_range(
 ) {
     let texts: Vec<String> = settings.cluster_cidr.split(',').map(str::to_owned).collect();
     let ranges = readable(&texts);
-    let nodes = || scene.cluster.nodes.iter();
+    let nodes = || scope.cluster.nodes.iter();
     let of_node = |range: &Range| {
         nodes().find(|(_, node)| node.addresses.iter().any(|address| range.holds((*address).into())))
     };

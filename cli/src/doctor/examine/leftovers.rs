@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use isp_api::names::AGENT_POOL_LABEL;
 use kube::ResourceExt;
 
-use super::Scene;
+use super::Scope;
 use crate::doctor::cluster::Cluster;
 use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::kinds::Kind;
@@ -15,21 +15,21 @@ use crate::text::{count, cut};
 /// So many nodes are named.
 const MAX_NAMES: usize = 5;
 
-pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    let cluster = scene.cluster;
+pub(super) fn check(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    let cluster = scope.cluster;
     // A dump without objects may have been taken without them.
-    if scene.asked.is_some() && !cluster.objects.is_empty() {
+    if scope.asked.is_some() && !cluster.objects.is_empty() {
         return;
     }
-    services(cluster, scene, found);
+    services(cluster, scope, found);
     nodes(cluster, found);
 }
 
-fn services(cluster: &Cluster, scene: &Scene<'_>, found: &mut Vec<Finding>) {
+fn services(cluster: &Cluster, scope: &Scope<'_>, found: &mut Vec<Finding>) {
     let objects: BTreeSet<String> = cluster.objects.iter().map(ResourceExt::name_any).collect();
     for (key, service) in &cluster.services {
         let Some(record) = service.facts.record.as_ref().filter(|record| !record.retained) else { continue };
-        if objects.contains(&record.object) || scene.asked.is_some_and(|asked| asked != key) {
+        if objects.contains(&record.object) || scope.asked.is_some_and(|asked| asked != key) {
             continue;
         }
         let line = format!(

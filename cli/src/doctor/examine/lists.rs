@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use isp_plan::Key;
 
-use super::Scene;
+use super::Scope;
 use super::addresses::{Policy, judged};
 use super::stand_ins::StandIns;
 use super::ways::{Entry, Way, Ways};
@@ -15,23 +15,23 @@ use crate::doctor::judgement::Action;
 use crate::doctor::kinds::Kind;
 use crate::doctor::lists::{List, NetworkPolicy};
 
-pub(super) fn check(scene: &Scene<'_>, ways: &Ways<'_>, stand_ins: &StandIns, found: &mut Vec<Finding>) {
-    network_policies(scene, stand_ins, found);
-    for (key, ingress) in &scene.cluster.ingresses {
+pub(super) fn check(scope: &Scope<'_>, ways: &Ways<'_>, stand_ins: &StandIns, found: &mut Vec<Finding>) {
+    network_policies(scope, stand_ins, found);
+    for (key, ingress) in &scope.cluster.ingresses {
         let ways = ways.to_ingress(ingress);
         if ways.is_empty() && !ingress.lists.is_empty() {
-            found.extend(no_controller(scene, key));
+            found.extend(no_controller(scope, key));
         }
-        lists(scene, stand_ins, &Subject::new("Ingress", key), &ingress.lists, &ways, found);
+        lists(scope, stand_ins, &Subject::new("Ingress", key), &ingress.lists, &ways, found);
     }
-    for (key, settings) in &scene.cluster.controllers {
+    for (key, settings) in &scope.cluster.controllers {
         let ways = ways.to_controllers(key);
-        lists(scene, stand_ins, &Subject::new("ConfigMap", key), &settings.lists, &ways, found);
+        lists(scope, stand_ins, &Subject::new("ConfigMap", key), &settings.lists, &ways, found);
     }
 }
 
 fn lists(
-    scene: &Scene<'_>,
+    scope: &Scope<'_>,
     stand_ins: &StandIns,
     subject: &Subject,
     lists: &[List],
@@ -41,12 +41,12 @@ fn lists(
     for List { action, used } in lists {
         let alternatives = [vec![used.clone()]];
         let policy = Policy { subject: subject.clone(), action: *action, alternatives: &alternatives };
-        found.extend(judged(scene, stand_ins, &policy, ways));
+        found.extend(judged(scope, stand_ins, &policy, ways));
     }
 }
 
-fn no_controller(scene: &Scene<'_>, key: &Key) -> Option<Finding> {
-    if scene.asked.is_some() || !scene.cluster.knows(Kind::Pod) {
+fn no_controller(scope: &Scope<'_>, key: &Key) -> Option<Finding> {
+    if scope.asked.is_some() || !scope.cluster.knows(Kind::Pod) {
         return None;
     }
     let line = "it has an address list, but no exposed Service leads to an ingress controller";
@@ -59,13 +59,13 @@ fn no_controller(scene: &Scene<'_>, key: &Key) -> Option<Finding> {
 }
 
 /// Policies of a namespace add up: a client that one of them admits is admitted.
-fn network_policies(scene: &Scene<'_>, stand_ins: &StandIns, found: &mut Vec<Finding>) {
+fn network_policies(scope: &Scope<'_>, stand_ins: &StandIns, found: &mut Vec<Finding>) {
     let mut by_namespace: BTreeMap<&str, Vec<(&Key, &NetworkPolicy)>> = BTreeMap::new();
-    for (key, policy) in &scene.cluster.network_policies {
+    for (key, policy) in &scope.cluster.network_policies {
         by_namespace.entry(&key.namespace).or_default().push((key, policy));
     }
     let mut entries: BTreeMap<&Key, Vec<Entry<'_>>> = BTreeMap::new();
-    for (service, facts, _) in scene.exposed() {
+    for (service, facts, _) in scope.exposed() {
         let Some(policies) = by_namespace.get(service.namespace.as_str()) else { continue };
         let own = || policies.iter().copied();
         let selects = |policy: &NetworkPolicy, pod: &Pod| policy.selects(&pod.labels);
@@ -73,7 +73,7 @@ fn network_policies(scene: &Scene<'_>, stand_ins: &StandIns, found: &mut Vec<Fin
             // NetworkPolicies do not apply to pods with hostNetwork.
             !pod.host_network && !own().any(|(_, policy)| policy.lets_everybody_in && selects(policy, pod))
         };
-        let pods: Vec<(&Key, &Pod)> = scene.pods.of(service).into_iter().filter(decided).collect();
+        let pods: Vec<(&Key, &Pod)> = scope.pods.of(service).into_iter().filter(decided).collect();
         for (key, policy) in own().filter(|(_, policy)| !policy.alternatives.is_empty()) {
             let pods: Vec<(&Key, &Pod)> =
                 pods.iter().copied().filter(|(_, pod)| selects(policy, pod)).collect();
@@ -83,13 +83,13 @@ fn network_policies(scene: &Scene<'_>, stand_ins: &StandIns, found: &mut Vec<Fin
         }
     }
     for (key, entries) in entries {
-        let Some(policy) = scene.cluster.network_policies.get(key) else { continue };
+        let Some(policy) = scope.cluster.network_policies.get(key) else { continue };
         let ways: Vec<Way<'_, '_>> = entries.iter().map(Entry::direct).collect();
         let policy = Policy {
             subject: Subject::new("NetworkPolicy", key),
             action: Action::Allow,
             alternatives: &policy.alternatives,
         };
-        found.extend(judged(scene, stand_ins, &policy, &ways));
+        found.extend(judged(scope, stand_ins, &policy, &ways));
     }
 }

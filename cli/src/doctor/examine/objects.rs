@@ -3,29 +3,29 @@
 
 use isp_api::Reason;
 use isp_api::conditions::find;
-use isp_api::names::condition;
-use isp_api::preserve::{ConflictPolicy, Phase};
-use isp_api::validate::{NodeIdentity, ServiceIdentity, conflicts};
+use isp_api::names::{PROXY_NAME, SERVICE_PROXY_NAME_LABEL, condition};
+use isp_api::preserve::{ConflictPolicy, Mode, Phase};
+use isp_api::validate::{NodeIdentity, conflicts};
 use isp_plan::ownership::{Declared, label_declared, policy_declared};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::SignedDuration;
 
-use super::{Object, Scene};
+use super::{Object, Scope};
 use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::kinds::Kind;
 use crate::status::is_ready;
 
-pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    clashes(scene, found);
-    for object in &scene.objects {
+pub(super) fn check(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    clashes(scope, found);
+    for object in &scope.objects {
         let before = found.len();
         observed(object, found);
-        if object.going {
-            being_deleted(scene, object, found);
+        if object.is_deleted {
+            being_deleted(scope, object, found);
             continue;
         }
-        targets(scene, object, found);
-        declared(scene, object, found);
+        targets(scope, object, found);
+        declared(scope, object, found);
         paused(object, found);
         // The operator's own message is repeated only where no other finding explains it.
         if found.len() == before {
@@ -58,9 +58,9 @@ fn observed(object: &Object<'_>, found: &mut Vec<Finding>) {
 /// Restoring takes minutes, even if a thousand nodes move back in waves.
 const LONG: SignedDuration = SignedDuration::from_hours(1);
 
-fn being_deleted(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
+fn being_deleted(scope: &Scope<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
     let since = object.written.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-    let long = since.filter(|since| scene.now.duration_since(*since) > LONG);
+    let long = since.filter(|since| scope.now.duration_since(*since) > LONG);
     let (line, severity) = match long {
         Some(since) => (format!("it has been terminating since {since}"), Severity::Warning),
         None => ("it is terminating".to_owned(), Severity::Note),
@@ -75,20 +75,12 @@ fn being_deleted(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding
 }
 
 /// Of two objects that contradict each other, the older one is in effect.
-fn clashes(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    let cluster = scene.cluster;
-    let services: Vec<ServiceIdentity<'_>> = cluster
-        .services
-        .iter()
-        .map(|(key, service)| ServiceIdentity {
-            namespace: &key.namespace,
-            name: &key.name,
-            labels: &service.facts.labels,
-        })
-        .collect();
+fn clashes(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    let cluster = scope.cluster;
+    let services = cluster.service_identities();
     let nodes: Vec<NodeIdentity<'_>> =
         cluster.nodes.iter().map(|(name, node)| NodeIdentity { name, labels: &node.labels }).collect();
-    for conflict in conflicts(scene.objects.iter().map(|object| object.written), &services, &nodes) {
+    for conflict in conflicts(scope.objects.iter().map(|object| object.written), &services, &nodes) {
         let subject = Subject::new("IngressSourcePreserve", &conflict.object);
         found.push(
             Finding::new(Code::ObjectsClash, subject, conflict.to_string())
@@ -98,11 +90,11 @@ fn clashes(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-fn targets(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
-    if scene.cluster.knows(Kind::Node) && object.ingress_nodes.is_empty() {
+fn targets(scope: &Scope<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
+    if scope.cluster.knows(Kind::Node) && object.ingress_nodes.is_empty() {
         let selector = crate::text::selector(&object.written.spec.ingress_nodes.selector);
         let label = selector.split(',').next().unwrap_or_default().to_owned();
-        let known: Vec<String> = scene.cluster.nodes.keys().cloned().collect();
+        let known: Vec<String> = scope.cluster.nodes.keys().cloned().collect();
         let nodes =
             if known.is_empty() { String::new() } else { format!(", of {}", crate::text::few(&known)) };
         found.push(
@@ -111,7 +103,7 @@ fn targets(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
                 .do_this(format!("kubectl label node <node> {label}   # each node that receives the traffic{nodes}")),
         );
     }
-    if !scene.cluster.knows(Kind::Service) {
+    if !scope.cluster.knows(Kind::Service) {
         return;
     }
     for missing in &object.missing {
@@ -123,7 +115,7 @@ fn targets(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
         );
     }
     if object.missing.is_empty() && object.services.is_empty() {
-        let elsewhere = scene.cluster.services.keys().any(|key| object.selects(scene.cluster, key));
+        let elsewhere = scope.cluster.services.keys().any(|key| object.selects(scope.cluster, key));
         // If they belong to an older object, another finding says so.
         if !elsewhere {
             found.push(
@@ -139,7 +131,7 @@ fn targets(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
 }
 
 /// A field manager that declares another value than the operator needs.
-fn declared(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
+fn declared(scope: &Scope<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
     let status = object.written.status.as_ref();
     let conflict = status.and_then(|status| find(&status.conditions, condition::CONFLICT));
     let said = conflict.filter(|said| said.status == "True");
@@ -148,27 +140,44 @@ fn declared(scene: &Scene<'_>, object: &Object<'_>, found: &mut Vec<Finding>) {
         let reason = Reason::parse(&said.reason);
         matches!(reason, Some(PoolDiffers | PoolOverlaps | ServiceClaimed | ServiceLabelClaimed))
     };
-    let mut lines: Vec<String> =
-        said.into_iter().filter(|said| !clash(said)).map(|said| said.message.clone()).collect();
+    // Another proxy's Service has a finding of its own.
+    let other_proxy = |said: &Condition| {
+        let labels = object
+            .services
+            .iter()
+            .filter_map(|key| scope.cluster.services.get(*key)?.facts.labels.get(SERVICE_PROXY_NAME_LABEL));
+        said.message.contains(SERVICE_PROXY_NAME_LABEL) && labels.into_iter().any(|value| value != PROXY_NAME)
+    };
+    let mut lines: Vec<String> = said
+        .into_iter()
+        .filter(|said| !clash(said) && !other_proxy(said))
+        .map(|said| said.message.clone())
+        .collect();
     if lines.is_empty() && object.written.spec.conflict_policy == ConflictPolicy::Report {
         let label = object.written.service_label();
         lines.extend(object.services.iter().filter_map(|key| {
-            let facts = &scene.cluster.services.get(*key)?.facts;
-            let Declared { manager, field, value } =
-                policy_declared(facts).or_else(|| label_declared(facts, &label.key, &label.value))?;
+            let facts = &scope.cluster.services.get(*key)?.facts;
+            let taken_over = || {
+                let is_beside = object.written.spec.mode == Mode::Beside;
+                is_beside.then(|| label_declared(facts, SERVICE_PROXY_NAME_LABEL, PROXY_NAME)).flatten()
+            };
+            let Declared { manager, field, value } = policy_declared(facts)
+                .or_else(|| label_declared(facts, &label.key, &label.value))
+                .or_else(taken_over)?;
             Some(format!("Service {key}: {manager:?} has declared {field} as {value}"))
         }));
     }
     for line in lines {
-        found.push(
-            Finding::new(Code::FieldDeclared, object.subject(), line)
-                .because("Two writers of one field would revert each other forever, so the operator leaves the field to the manager that declared it.")
-                .do_this("remove the field at its source (Git, Helm values, the applied file), and apply it again")
-                .do_this(format!(
-                    r#"kubectl patch isp {} --type=merge -p '{{"spec":{{"conflictPolicy":"Force"}}}}'   # or let the operator take the field"#,
-                    object.name
-                )),
+        let is_forced = !line.contains(SERVICE_PROXY_NAME_LABEL);
+        let finding = Finding::new(Code::FieldDeclared, object.subject(), line)
+            .because("Two writers of one field would revert each other forever, so the operator leaves the field to the manager that declared it.")
+            .do_this("remove the field at its source (Git, Helm values, the applied file), and apply it again");
+        let force = format!(
+            r#"kubectl patch isp {} --type=merge -p '{{"spec":{{"conflictPolicy":"Force"}}}}'   # or let the operator take the field"#,
+            object.name
         );
+        // The operator takes a Service from no other proxy, whatever the policy is.
+        found.push(if is_forced { finding.do_this(force) } else { finding });
     }
 }
 
@@ -176,7 +185,10 @@ fn paused(object: &Object<'_>, found: &mut Vec<Finding>) {
     if object.written.spec.rollout.paused {
         found.push(
             Finding::new(Code::Paused, object.subject(), "spec.rollout.paused is true")
-                .because("No further wave begins: nodes without an agent, and nodes that join, serve the external addresses themselves.")
+                .because(match object.written.spec.mode {
+                    Mode::Filter => "No further wave begins: nodes without an agent, and nodes that join, serve the external addresses themselves.",
+                    Mode::Beside => "The agents stay as they are: a new image of theirs is not rolled out.",
+                })
                 .do_this(format!(
                     r#"kubectl patch isp {} --type=merge -p '{{"spec":{{"rollout":{{"paused":false}}}}}}'"#,
                     object.name

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use isp_api::names::{
     AGENT_POOL_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER, WEBHOOK_SERVICE,
 };
+use isp_api::node::AgentMode;
 use serde::Serialize;
 
 use super::programs::program;
-use super::{Object, Scene, kube_proxy};
+use super::{Object, Scope, kube_proxy};
 use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::judgement::Arrival;
 use crate::status::is_ready;
@@ -21,8 +22,8 @@ pub(crate) struct Passed {
     pub(crate) line: String,
 }
 
-pub(super) fn passed(scene: &Scene<'_>, found: &[Finding]) -> Vec<Passed> {
-    let checks = Checks { scene, found };
+pub(super) fn passed(scope: &Scope<'_>, found: &[Finding]) -> Vec<Passed> {
+    let checks = Checks { scope, found };
     let lines = [
         ("operator", checks.program("operator", OPERATOR_FIELD_MANAGER, Code::OperatorUnavailable)),
         ("webhook", checks.program("webhook", WEBHOOK_SERVICE, Code::WebhookUnavailable)),
@@ -39,7 +40,7 @@ pub(super) fn passed(scene: &Scene<'_>, found: &[Finding]) -> Vec<Passed> {
 }
 
 struct Checks<'s, 'a> {
-    scene: &'s Scene<'a>,
+    scope: &'s Scope<'a>,
     found: &'s [Finding],
 }
 
@@ -49,14 +50,14 @@ impl Checks<'_, '_> {
     }
 
     fn program(&self, title: &str, name: &str, fault: Code) -> Option<String> {
-        let (_, deployment) = program(self.scene, name).filter(|_| !self.has(&[fault]))?;
+        let (_, deployment) = program(self.scope, name).filter(|_| !self.has(&[fault]))?;
         let (available, wanted) = (deployment.available, deployment.wanted);
         (available > 0).then(|| format!("the {title} runs: {available} of {wanted} replicas are available"))
     }
 
     fn ca_bundle(&self) -> Option<String> {
         use Code::{BundleEmpty, BundleEndsSoon, BundleNotValid, BundlesDiffer};
-        let published = self.scene.cluster.validating.contains_key(OBJECT_WEBHOOK_CONFIGURATION);
+        let published = self.scope.cluster.validating.contains_key(OBJECT_WEBHOOK_CONFIGURATION);
         let sound = !self.has(&[BundleEmpty, BundleNotValid, BundlesDiffer, BundleEndsSoon]);
         (published && sound).then(|| "API servers trust the webhook: its CA bundle is valid".to_owned())
     }
@@ -66,32 +67,35 @@ impl Checks<'_, '_> {
         let keeps = |key: &&isp_plan::Key| !faulty.contains(&Subject::new("Service", *key));
         let sound =
             |object: &&Object<'_>| !faulty.contains(&object.subject()) && object.services.iter().all(keeps);
-        let ready = self.scene.standing().filter(|object| is_ready(object.written)).filter(sound).count();
+        let ready = self.scope.standing().filter(|object| is_ready(object.written)).filter(sound).count();
         (ready > 0).then(|| format!("{} Ready", are(ready, "IngressSourcePreserve")))
     }
 
     fn services(&self) -> Option<String> {
-        let exposed = self.scene.exposed().count();
+        let exposed = self.scope.exposed().count();
         let kept =
-            self.scene.exposed().filter(|(_, service, _)| service.arrival() == Arrival::Client).count();
+            self.scope.exposed().filter(|(_, service, _)| service.arrival() == Arrival::Client).count();
         let verb = if kept == 1 { "keeps" } else { "keep" };
         (kept > 0).then(|| format!("{} exposed; {kept} {verb} the source IP", are(exposed, "Service")))
     }
 
     fn nodes(&self) -> Option<String> {
-        let nodes = self.scene.cluster.nodes.values();
+        let nodes = self.scope.cluster.nodes.values();
         let ready = nodes.filter(|node| node.ready).count();
         (ready > 0).then(|| format!("{} Ready", are(ready, "node")))
     }
 
     fn agents(&self) -> Option<String> {
-        self.scene.standing().next()?;
+        self.scope.standing().next()?;
         let faulty = self.faulty();
         let sound = |name: &String| !faulty.contains(&Subject::new("Node", name));
-        let nodes = self.scene.cluster.nodes.iter();
-        let agents = nodes.filter(|(name, node)| node.labels.contains_key(AGENT_POOL_LABEL) && sound(name));
-        let reports = &self.scene.cluster.reports;
-        let number = agents.filter(|(name, _)| reports.contains_key(*name)).count();
+        let cluster = self.scope.cluster;
+        let nodes = || cluster.nodes.iter().filter(|(name, _)| sound(name));
+        let filter = nodes().filter(|(name, node)| {
+            node.labels.contains_key(AGENT_POOL_LABEL) && cluster.report(name, AgentMode::Filter).is_some()
+        });
+        let beside = nodes().filter(|(name, _)| cluster.report(name, AgentMode::Beside).is_some());
+        let number = filter.count() + beside.count();
         let verb = if number == 1 { "has" } else { "have" };
         (number > 0).then(|| format!("{} {verb} acknowledged the current view", counted(number, "agent")))
     }
@@ -109,20 +113,20 @@ impl Checks<'_, '_> {
             MasqueradeAll,
             NoLocalDetection,
         ];
-        let key = kube_proxy::checked(self.scene).filter(|_| !self.has(&faults))?;
+        let key = kube_proxy::checked(self.scope).filter(|_| !self.has(&faults))?;
         Some(format!("the settings of kube-proxy (DaemonSet {key}) keep the source IP"))
     }
 
     fn sidecars(&self) -> Option<String> {
         use Code::{AnnotationLies, ModeChosen, PodSecurityRefuses, SidecarsStale};
-        let wanted = self.scene.standing().any(|object| !object.written.spec.sidecars.is_empty());
+        let wanted = self.scope.standing().any(|object| !object.written.spec.sidecars.is_empty());
         let sound = !self.has(&[AnnotationLies, ModeChosen, PodSecurityRefuses, SidecarsStale]);
         (wanted && sound).then(|| "the sidecars that spec.sidecars selects hand the source IP on".to_owned())
     }
 
     /// Policies and lists that compare addresses, and have no finding.
     fn policies(&self) -> Option<String> {
-        let cluster = self.scene.cluster;
+        let cluster = self.scope.cluster;
         let policies = cluster.policies.iter().filter(|(_, policy)| !policy.alternatives().is_empty());
         let policies = policies.map(|(key, _)| Subject::new("AuthorizationPolicy", key));
         let network = cluster.network_policies.iter().filter(|(_, policy)| !policy.alternatives.is_empty());
@@ -134,7 +138,7 @@ impl Checks<'_, '_> {
         let sound = all.iter().filter(|subject| !named.contains(subject)).count();
         let verb = if sound == 1 { "sees" } else { "see" };
         let compare = if all.len() == 1 { "compares" } else { "compare" };
-        (sound > 0 && self.scene.asked.is_none()).then(|| {
+        (sound > 0 && self.scope.asked.is_none()).then(|| {
             let policies =
                 if all.len() == 1 { "1 policy".to_owned() } else { format!("{} policies", all.len()) };
             format!("{policies} {compare} addresses; {sound} {verb} the client's")

@@ -2,7 +2,7 @@
 
 use isp_plan::Key;
 
-use super::Scene;
+use super::Scope;
 use super::addresses::{Policy, judged};
 use super::stand_ins::StandIns;
 use super::ways::Ways;
@@ -11,17 +11,17 @@ use crate::doctor::judgement::Action;
 use crate::doctor::kinds::Kind;
 use crate::doctor::policy::{AuthorizationPolicy, Use};
 
-pub(super) fn check(scene: &Scene<'_>, ways: &Ways<'_>, stand_ins: &StandIns, found: &mut Vec<Finding>) {
-    for (key, policy) in &scene.cluster.policies {
+pub(super) fn check(scope: &Scope<'_>, ways: &Ways<'_>, stand_ins: &StandIns, found: &mut Vec<Finding>) {
+    for (key, policy) in &scope.cluster.policies {
         let alternatives = policy.alternatives();
         if alternatives.is_empty() {
             continue;
         }
         let Some(ways) = ways.to_policy(key, policy) else {
-            found.extend(not_enforced(scene, key));
+            found.extend(not_enforced(scope, key));
             continue;
         };
-        if scene.asked.is_none() || !ways.is_empty() {
+        if scope.asked.is_none() || !ways.is_empty() {
             found.extend(unreadable(key, policy, &alternatives));
         }
         let policy = Policy {
@@ -29,7 +29,7 @@ pub(super) fn check(scene: &Scene<'_>, ways: &Ways<'_>, stand_ins: &StandIns, fo
             action: policy.action(),
             alternatives: &alternatives,
         };
-        found.extend(judged(scene, stand_ins, &policy, &ways));
+        found.extend(judged(scope, stand_ins, &policy, &ways));
     }
 }
 
@@ -54,9 +54,9 @@ fn unreadable(key: &Key, policy: &AuthorizationPolicy, alternatives: &[Vec<Use>]
 }
 
 /// A policy that no proxy enforces.
-fn not_enforced(scene: &Scene<'_>, key: &Key) -> Option<Finding> {
-    let cluster = scene.cluster;
-    if scene.asked.is_some() || !cluster.knows(Kind::Pod) {
+fn not_enforced(scope: &Scope<'_>, key: &Key) -> Option<Finding> {
+    let cluster = scope.cluster;
+    if scope.asked.is_some() || !cluster.knows(Kind::Pod) {
         return None;
     }
     let gone = cluster.knows(Kind::Namespace) && !cluster.namespaces.contains_key(&key.namespace);

@@ -8,7 +8,7 @@ use isp_api::names::{
 use isp_api::preserve::Via;
 use isp_plan::Key;
 
-use super::{Scene, certificates};
+use super::{Scope, certificates};
 use crate::doctor::cluster::{Deployment, Webhook};
 use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::kinds::Kind;
@@ -16,19 +16,19 @@ use crate::doctor::kinds::Kind;
 /// The suffix of the webhooks of Istio's injector.
 const INJECTOR: &str = "sidecar-injector.istio.io";
 
-pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    operator(scene, found);
-    webhook(scene, found);
-    configurations(scene, found);
+pub(super) fn check(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    operator(scope, found);
+    webhook(scope, found);
+    configurations(scope, found);
 }
 
 /// Whether an object has sidecars for the webhook to decide on.
-fn wants_webhook(scene: &Scene<'_>) -> bool {
-    scene.standing().any(|object| object.written.spec.sidecars.iter().any(|entry| entry.via == Via::Webhook))
+fn wants_webhook(scope: &Scope<'_>) -> bool {
+    scope.standing().any(|object| object.written.spec.sidecars.iter().any(|entry| entry.via == Via::Webhook))
 }
 
-pub(super) fn program<'a>(scene: &Scene<'a>, name: &str) -> Option<(&'a Key, &'a Deployment)> {
-    scene
+pub(super) fn program<'a>(scope: &Scope<'a>, name: &str) -> Option<(&'a Key, &'a Deployment)> {
+    scope
         .cluster
         .deployments
         .iter()
@@ -44,12 +44,12 @@ fn look_at(name: &str, key: Option<&Key>) -> [String; 2] {
     ]
 }
 
-fn operator(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+fn operator(scope: &Scope<'_>, found: &mut Vec<Finding>) {
     // Without objects the operator has nothing to do.
-    if scene.objects.is_empty() || !scene.cluster.knows(Kind::Deployment) {
+    if scope.objects.is_empty() || !scope.cluster.knows(Kind::Deployment) {
         return;
     }
-    let operator = program(scene, OPERATOR_FIELD_MANAGER);
+    let operator = program(scope, OPERATOR_FIELD_MANAGER);
     let line = match operator {
         Some((_, deployment)) if deployment.available > 0 => return,
         Some((_, deployment)) => format!("no replica of {} is available", deployment.wanted),
@@ -68,11 +68,11 @@ fn operator(scene: &Scene<'_>, found: &mut Vec<Finding>) {
     found.push(finding);
 }
 
-fn webhook(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    if scene.objects.is_empty() || !scene.cluster.knows(Kind::Deployment) {
+fn webhook(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    if scope.objects.is_empty() || !scope.cluster.knows(Kind::Deployment) {
         return;
     }
-    let (wanted, webhook) = (wants_webhook(scene), program(scene, WEBHOOK_SERVICE));
+    let (wanted, webhook) = (wants_webhook(scope), program(scope, WEBHOOK_SERVICE));
     let line = match webhook {
         Some((_, deployment)) if deployment.available > 0 => return,
         Some((_, deployment)) => format!("no replica of {} is available", deployment.wanted),
@@ -105,43 +105,43 @@ fn is_ours(webhook: &Webhook) -> bool {
     webhook.service.as_ref().is_some_and(|service| service.name == WEBHOOK_SERVICE)
 }
 
-fn configurations(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+fn configurations(scope: &Scope<'_>, found: &mut Vec<Finding>) {
     // About one Service, the webhook matters only through the object of the Service.
-    if scene.asked.is_some() && scene.objects.is_empty() {
+    if scope.asked.is_some() && scope.objects.is_empty() {
         return;
     }
     let ours = |webhooks: &[Webhook]| webhooks.iter().any(is_ours);
-    let objects: Option<(&String, &Vec<Webhook>)> = scene
+    let objects: Option<(&String, &Vec<Webhook>)> = scope
         .cluster
         .validating
         .get_key_value(OBJECT_WEBHOOK_CONFIGURATION)
-        .or_else(|| scene.cluster.validating.iter().find(|(_, webhooks)| ours(webhooks)));
+        .or_else(|| scope.cluster.validating.iter().find(|(_, webhooks)| ours(webhooks)));
     let published = objects.and_then(|(_, webhooks)| webhooks.first());
     if let (Some((name, _)), Some(webhook)) = (objects, published) {
         let subject = Subject::new("ValidatingWebhookConfiguration", name);
-        found.extend(certificates::check(scene.now, &subject, &webhook.bundle, wants_webhook(scene)));
+        found.extend(certificates::check(scope.now, &subject, &webhook.bundle, wants_webhook(scope)));
     }
-    if objects.is_none() && wants_webhook(scene) && scene.cluster.knows(Kind::ValidatingWebhookConfiguration)
+    if objects.is_none() && wants_webhook(scope) && scope.cluster.knows(Kind::ValidatingWebhookConfiguration)
     {
         let subject = Subject::new("ValidatingWebhookConfiguration", OBJECT_WEBHOOK_CONFIGURATION);
         found
             .push(missing(subject, "the configuration does not exist, so the webhook cannot publish its CA"));
     }
-    if !wants_webhook(scene) || !scene.cluster.knows(Kind::MutatingWebhookConfiguration) {
+    if !wants_webhook(scope) || !scope.cluster.knows(Kind::MutatingWebhookConfiguration) {
         return;
     }
     let pods: Vec<(&String, &Vec<Webhook>)> =
-        scene.cluster.mutating.iter().filter(|(_, webhooks)| ours(webhooks)).collect();
+        scope.cluster.mutating.iter().filter(|(_, webhooks)| ours(webhooks)).collect();
     if pods.is_empty() {
         let subject = Subject::new("MutatingWebhookConfiguration", POD_WEBHOOK_CONFIGURATION);
         found.push(missing(subject, "API servers do not call the webhook for pods"));
     }
     for (name, webhooks) in pods {
         let subject = Subject::new("MutatingWebhookConfiguration", name);
-        order(scene, name, &subject, found);
+        order(scope, name, &subject, found);
         let bundle =
             webhooks.iter().find(|webhook| is_ours(webhook)).map(|webhook| webhook.bundle.as_slice());
-        bundles(scene, &subject, bundle.unwrap_or_default(), published, found);
+        bundles(scope, &subject, bundle.unwrap_or_default(), published, found);
     }
 }
 
@@ -158,7 +158,7 @@ fn missing(subject: Subject, line: &str) -> Finding {
 }
 
 fn bundles(
-    scene: &Scene<'_>,
+    scope: &Scope<'_>,
     subject: &Subject,
     bundle: &[u8],
     published: Option<&Webhook>,
@@ -169,7 +169,7 @@ fn bundles(
         // It is a copy, and the original has been checked.
         return;
     }
-    let own: Vec<Finding> = certificates::check(scene.now, subject, bundle, true).into_iter().collect();
+    let own: Vec<Finding> = certificates::check(scope.now, subject, bundle, true).into_iter().collect();
     let differs = published.is_some_and(|published| !published.bundle.is_empty()) && own.is_empty();
     found.extend(own);
     if differs {
@@ -191,9 +191,9 @@ fn bundles(
 }
 
 /// API servers call configurations in the order of their names.
-fn order(scene: &Scene<'_>, name: &str, subject: &Subject, found: &mut Vec<Finding>) {
+fn order(scope: &Scope<'_>, name: &str, subject: &Subject, found: &mut Vec<Finding>) {
     let is_injector = |webhooks: &[Webhook]| webhooks.iter().any(|webhook| webhook.name.ends_with(INJECTOR));
-    let mut earlier = scene.cluster.mutating.iter().take_while(|(before, _)| before.as_str() < name);
+    let mut earlier = scope.cluster.mutating.iter().take_while(|(before, _)| before.as_str() < name);
     let Some((before, _)) = earlier.find(|(_, webhooks)| is_injector(webhooks)) else { return };
     found.push(
         Finding::new(

@@ -2,16 +2,16 @@
 
 use isp_plan::Key;
 
-use super::Scene;
+use super::Scope;
 use crate::doctor::cluster::{Service, is_proxy};
 use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::ranges::Range;
 
-pub(super) fn check(scene: &Scene<'_>, key: &Key, service: &Service, found: &mut Vec<Finding>) {
+pub(super) fn check(scope: &Scope<'_>, key: &Key, service: &Service, found: &mut Vec<Finding>) {
     if service.facts.balanced {
         balancer(key, service, found);
     }
-    source_ranges(scene, key, service, found);
+    source_ranges(scope, key, service, found);
 }
 
 fn subject(key: &Key) -> Subject {
@@ -104,10 +104,10 @@ fn edit(key: &Key) -> String {
     format!("kubectl edit service -n {} {}   # spec.loadBalancerSourceRanges", key.namespace, key.name)
 }
 
-fn source_ranges(scene: &Scene<'_>, key: &Key, service: &Service, found: &mut Vec<Finding>) {
+fn source_ranges(scope: &Scope<'_>, key: &Key, service: &Service, found: &mut Vec<Finding>) {
     let Some(ranges) = check_ranges(key, service, found) else { return };
     let of_cluster = |range: &Range| {
-        let nodes = || scene.cluster.nodes.values();
+        let nodes = || scope.cluster.nodes.values();
         let of_nodes = nodes().flat_map(|node| &node.addresses).any(|address| range.holds((*address).into()));
         let of_pods = nodes().flat_map(|node| &node.pod_ranges).any(|pods| pods.holds(*range));
         of_pods || of_nodes && range.is_small()

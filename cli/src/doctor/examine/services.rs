@@ -1,27 +1,27 @@
 //! The Services that are preserved, or named by `--service`: whether the source IP is kept, and
 //! whether an endpoint answers.
 
-use isp_api::names::{HEADLESS_LABEL, SERVICE_PROXY_NAME_LABEL};
-use isp_api::preserve::Phase;
+use isp_api::names::{HEADLESS_LABEL, PROXY_NAME, SERVICE_PROXY_NAME_LABEL};
+use isp_api::preserve::{Mode, Phase};
 use isp_plan::Key;
 
-use super::{Object, Scene, service_settings};
+use super::{Object, Scope, service_settings};
 use crate::doctor::cluster::Service;
 use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::kinds::Kind;
 
-pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    for (key, service, object) in scene.services() {
+pub(super) fn check(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    for (key, service, object) in scope.services() {
         match object {
-            Some(object) => preserved(scene, key, service, object, found),
+            Some(object) => preserved(scope, key, service, object, found),
             None => unclaimed(key, service, found),
         }
         if service.facts.exposed {
-            service_settings::check(scene, key, service, found);
+            service_settings::check(scope, key, service, found);
         }
     }
-    for key in &scene.others {
-        if let Some((service, _)) = scene.service(key) {
+    for key in &scope.others {
+        if let Some((service, _)) = scope.service(key) {
             service_settings::check_ranges(key, service, found);
         }
     }
@@ -31,7 +31,7 @@ fn subject(key: &Key) -> Subject {
     Subject::new("Service", key)
 }
 
-fn preserved(scene: &Scene<'_>, key: &Key, service: &Service, object: &Object<'_>, found: &mut Vec<Finding>) {
+fn preserved(scope: &Scope<'_>, key: &Key, service: &Service, object: &Object<'_>, found: &mut Vec<Finding>) {
     if !service.facts.exposed {
         found.push(
             Finding::new(Code::ServiceNotExposed, subject(key), "it is not reachable from outside")
@@ -41,17 +41,8 @@ fn preserved(scene: &Scene<'_>, key: &Key, service: &Service, object: &Object<'_
         );
         return;
     }
-    if let Some(label) = [SERVICE_PROXY_NAME_LABEL, HEADLESS_LABEL]
-        .into_iter()
-        .find(|label| service.facts.labels.contains_key(*label))
-    {
-        found.push(
-            Finding::new(Code::ServiceProxyName, subject(key), format!("it has the label {label}"))
-                .because("Every kube-proxy ignores Services with this label, also on ingress nodes: nothing answers, unless another proxy does.")
-                .do_this(format!("kubectl label service -n {} {} {label}-", key.namespace, key.name)),
-        );
-    }
-    let lacks_endpoint = endpoints(scene, key, service, object, found);
+    found.extend(other_proxy(key, service, object));
+    let lacks_endpoint = endpoints(scope, key, service, object, found);
     let phase = object.written.status.as_ref().and_then(|status| status.phase);
     if matches!(phase, Some(Phase::Pending)) {
         // The operator has not begun, and another finding says why.
@@ -64,6 +55,13 @@ fn preserved(scene: &Scene<'_>, key: &Key, service: &Service, object: &Object<'_
                 .because("Agents select Services by the label: non-ingress nodes serve its external addresses themselves and replace the source IP (SNAT).")
                 .do_this(format!("kubectl isp status {}   # why the operator has not set the label", object.name)),
         );
+    }
+    let phase_ready = matches!(phase, Some(Phase::Ready | Phase::Degraded));
+    if object.written.spec.mode == Mode::Beside
+        && phase_ready
+        && !service.facts.labels.contains_key(SERVICE_PROXY_NAME_LABEL)
+    {
+        found.push(not_taken_over(key, object));
     }
     if !service.is_local() {
         let fell_back = service.facts.record.as_ref().is_some_and(|record| record.fell_back);
@@ -91,18 +89,68 @@ fn preserved(scene: &Scene<'_>, key: &Key, service: &Service, object: &Object<'_
     }
 }
 
+/// A label by which every kube-proxy skips the Service, other than the one by which the agents of
+/// mode Beside take it over.
+fn other_proxy(key: &Key, service: &Service, object: &Object<'_>) -> Option<Finding> {
+    let labels = &service.facts.labels;
+    let (label, value) = [SERVICE_PROXY_NAME_LABEL, HEADLESS_LABEL]
+        .into_iter()
+        .find_map(|label| Some((label, labels.get(label)?)))?;
+    let is_beside = object.written.spec.mode == Mode::Beside;
+    if service.facts.is_taken_over() {
+        let phase = object.written.status.as_ref().and_then(|status| status.phase);
+        // While an object changes its mode to Filter, the operator removes the label.
+        if is_beside || phase == Some(Phase::Progressing) {
+            return None;
+        }
+    }
+    let remove = format!("kubectl label service -n {} {} {label}-", key.namespace, key.name);
+    if !is_beside || label == HEADLESS_LABEL {
+        return Some(
+            Finding::new(Code::ServiceProxyName, subject(key), format!("it has the label {label}"))
+                .because("Every kube-proxy ignores Services with this label, also on ingress nodes: nothing answers, unless another proxy does.")
+                .do_this(remove),
+        );
+    }
+    let line = format!("it has the label {label}={value}, so another proxy is to serve it");
+    Some(
+        Finding::new(Code::ServiceProxyName, subject(key), line)
+            .because(format!(
+                "In mode Beside the value is {PROXY_NAME}. The operator never replaces another one, so it does not go on with {}.",
+                object.name
+            ))
+            .do_this(format!("{remove}   # if no such proxy runs"))
+            .do_this(format!("kubectl edit isp {}   # or remove the Service from spec.services", object.name)),
+    )
+}
+
+/// Mode Beside: kube-proxies serve the Service as well as the agents.
+fn not_taken_over(key: &Key, object: &Object<'_>) -> Finding {
+    let line = format!("it does not have the label {SERVICE_PROXY_NAME_LABEL}={PROXY_NAME} of mode Beside");
+    Finding::new(Code::NotLabelled, subject(key), line)
+        .because(
+            "kube-proxies serve it beside the agents: on non-ingress nodes they serve its external addresses themselves. The operator sets the label \
+             once the agents of all nodes serve the Service; if it has done so, another writer has removed it.",
+        )
+        .do_this(format!("kubectl isp status {}   # why the operator has not set the label", object.name))
+        .do_this(format!(
+            "kubectl get service -n {} {} -o yaml --show-managed-fields   # the managers of the field",
+            key.namespace, key.name
+        ))
+}
+
 /// Whether no ingress node has an endpoint.
 fn endpoints(
-    scene: &Scene<'_>,
+    scope: &Scope<'_>,
     key: &Key,
     service: &Service,
     object: &Object<'_>,
     found: &mut Vec<Finding>,
 ) -> bool {
-    if !scene.cluster.knows(Kind::EndpointSlice) || object.ingress_nodes.is_empty() {
+    if !scope.cluster.knows(Kind::EndpointSlice) || object.ingress_nodes.is_empty() {
         return false;
     }
-    let ready = scene.cluster.ready_endpoints(key);
+    let ready = scope.cluster.ready_endpoints(key);
     let lacking: Vec<&str> =
         object.ingress_nodes.iter().filter(|node| !ready.contains_key(**node)).copied().collect();
     let pods = format!("kubectl get pods -n {} -o wide   # where its pods run", key.namespace);

@@ -9,7 +9,7 @@ use isp_api::sidecar::{Effect, Namespace, POD_SECURITY_LABEL, Rules, SYSTEM_NAME
 use isp_plan::Key;
 use isp_plan::plan::remedy;
 
-use super::Scene;
+use super::Scope;
 use crate::doctor::cluster::Pod;
 use crate::doctor::finding::{Code, Finding, Subject};
 use crate::doctor::mesh::Mesh;
@@ -18,22 +18,22 @@ use crate::text::count;
 /// The fault of the pods of one owner: the code, the owner, and the setting that caused it.
 type Group = (Code, Key, String, String);
 
-pub(super) fn check(scene: &Scene<'_>, found: &mut Vec<Finding>) {
-    let own = scene.cluster.deployments.iter().find(|(_, deployment)| {
+pub(super) fn check(scope: &Scope<'_>, found: &mut Vec<Finding>) {
+    let own = scope.cluster.deployments.iter().find(|(_, deployment)| {
         deployment.labels.get(NAME_LABEL).is_some_and(|name| name == OPERATOR_FIELD_MANAGER)
     });
     let own = own.map_or("sourcepreserve-system", |(key, _)| key.namespace.as_str());
-    let rules = Rules::new(scene.standing().map(|object| object.written), own);
+    let rules = Rules::new(scope.standing().map(|object| object.written), own).for_istio();
     if !rules.is_empty() {
-        pod_security(scene, &rules, own, found);
-        modes(scene, &rules, found);
+        pod_security(scope, &rules, own, found);
+        modes(scope, &rules, found);
     }
-    hidden(scene, &rules, found);
+    hidden(scope, &rules, found);
 }
 
 /// Namespaces that would reject the sidecars that the entries ask for.
-fn pod_security(scene: &Scene<'_>, rules: &Rules, own: &str, found: &mut Vec<Finding>) {
-    for (name, labels) in &scene.cluster.namespaces {
+fn pod_security(scope: &Scope<'_>, rules: &Rules, own: &str, found: &mut Vec<Finding>) {
+    for (name, labels) in &scope.cluster.namespaces {
         let Some(level) = labels.get(POD_SECURITY_LABEL).filter(|level| *level != "privileged") else {
             continue;
         };
@@ -54,16 +54,16 @@ fn pod_security(scene: &Scene<'_>, rules: &Rules, own: &str, found: &mut Vec<Fin
     }
 }
 
-fn modes(scene: &Scene<'_>, rules: &Rules, found: &mut Vec<Finding>) {
+fn modes(scope: &Scope<'_>, rules: &Rules, found: &mut Vec<Finding>) {
     let mut groups: BTreeMap<Group, u32> = BTreeMap::new();
-    for (key, pod) in &scene.cluster.pods {
+    for (key, pod) in &scope.cluster.pods {
         let Some(sidecar) = &pod.sidecar else { continue };
-        let Some(labels) = scene.cluster.namespaces.get(&key.namespace) else { continue };
+        let Some(labels) = scope.cluster.namespaces.get(&key.namespace) else { continue };
         let namespace = Namespace { name: &key.namespace, labels };
         let Some(wanted) = rules.wanted(namespace, &pod.labels) else { continue };
         let effect = rules.effect(namespace, &pod.labels, &pod.annotations, sidecar);
         let Some(code) = code(effect, wanted, pod, sidecar, labels.get(POD_SECURITY_LABEL)) else { continue };
-        let by = Mesh::of(scene.cluster, pod).interception_mode(pod).by;
+        let by = Mesh::of(scope.cluster, pod).interception_mode(pod).by;
         let (kind, name) = &pod.owner;
         let how = match code {
             Code::ModeChosen => format!("work in mode {}, by {by}", sidecar.proxy),
@@ -112,19 +112,19 @@ fn code(
 }
 
 /// Pods directly behind a Service whose sidecar sees the source IP, and the application does not.
-fn hidden(scene: &Scene<'_>, rules: &Rules, found: &mut Vec<Finding>) {
-    for (key, service, _) in scene.services() {
+fn hidden(scope: &Scope<'_>, rules: &Rules, found: &mut Vec<Finding>) {
+    for (key, service, _) in scope.services() {
         if !service.facts.exposed {
             continue;
         }
-        let hiding = scene.pods.of(key).into_iter().find(|(pod_key, pod)| {
-            let labels = scene.cluster.namespaces.get(&pod_key.namespace);
+        let hiding = scope.pods.of(key).into_iter().find(|(pod_key, pod)| {
+            let labels = scope.cluster.namespaces.get(&pod_key.namespace);
             let wanted = labels
                 .and_then(|labels| rules.wanted(Namespace { name: &pod_key.namespace, labels }, &pod.labels));
             wanted.is_none() && pod.sidecar.as_ref().is_some_and(|sidecar| sidecar.proxy == "REDIRECT")
         });
         if let Some((pod_key, pod)) = hiding {
-            let by = Mesh::of(scene.cluster, pod).interception_mode(pod).by;
+            let by = Mesh::of(scope.cluster, pod).interception_mode(pod).by;
             found.push(
                 Finding::new(
                     Code::SidecarHides,

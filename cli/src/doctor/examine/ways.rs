@@ -10,7 +10,7 @@ use std::ops::Deref;
 use isp_plan::Key;
 
 pub(super) use self::path::Whose;
-use super::{Scene, gateways};
+use super::{Scope, gateways};
 use crate::doctor::cluster::{Cluster, Pod, Service};
 use crate::doctor::finding::{Code, Subject};
 use crate::doctor::judgement::{Arrival, Field, Front, Place};
@@ -155,11 +155,11 @@ fn enforcers(cluster: &Cluster, key: &Key, pod: &Pod) -> impl Iterator<Item = (E
 }
 
 impl<'a> Ways<'a> {
-    pub(super) fn of(scene: &Scene<'a>) -> Self {
-        let cluster = scene.cluster;
+    pub(super) fn of(scope: &Scope<'a>) -> Self {
+        let cluster = scope.cluster;
         let mut found: BTreeMap<(&'a Key, Enforcer, Place), Entry<'a>> = BTreeMap::new();
-        for (service, facts, _) in scene.exposed() {
-            for (key, pod) in scene.pods.of(service) {
+        for (service, facts, _) in scope.exposed() {
+            for (key, pod) in scope.pods.of(service) {
                 for (kind, place) in enforcers(cluster, key, pod) {
                     let entry = found
                         .entry((service, kind, place))
@@ -167,7 +167,7 @@ impl<'a> Ways<'a> {
                     entry.pods.push((key, pod));
                     entry.addresses.extend(&pod.addresses);
                     if kind == Enforcer::Gateway {
-                        entry.behind.extend(cluster.routes.behind(&scene.pods, key, pod));
+                        entry.behind.extend(cluster.routes.behind(&scope.pods, key, pod));
                     }
                 }
             }
@@ -180,7 +180,7 @@ impl<'a> Ways<'a> {
             }
         }
         for entry in &mut ways.entries {
-            let pods = entry.behind.iter().flat_map(|service| scene.pods.of(service));
+            let pods = entry.behind.iter().flat_map(|service| scope.pods.of(service));
             entry.reached = pods.filter(|(_, pod)| pod.is_in_mesh() && !pod.gateway).collect();
         }
         let exposed = ways.entries.iter().filter(|entry| entry.place == Place::Exposed);

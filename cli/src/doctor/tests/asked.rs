@@ -26,7 +26,7 @@ fn what_is_wrong_with_others_is_left_out() {
     let mut world = World::of("healthy");
     // The object does not select this Service, so faults of the object do not affect it.
     world.remove("Deployment", "sourcepreserve-operator");
-    world.the("IngressSourceNode", "work-1")["status"]["proxyConnected"] = json!(false);
+    world.the("IngressSourceNode", "work-1")["status"]["active"] = json!(false);
     let found = world.examine(Some(&Key::new("plain", "echo")));
     assert_eq!(codes(&found), [Code::NotPreserved], "{}", lines(&found));
     let found = world.examine(Some(&gateway()));

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::beside;
 use super::world::{World, lines};
 use crate::doctor::finding::{Code, Severity};
 
-type Fault = (&'static str, Code, fn(&mut World));
+pub(super) type Fault = (&'static str, Code, fn(&mut World));
 
 const GATEWAY: &str = "istio-ingressgateway";
 const YEAR: i64 = 366 * 24;
@@ -24,12 +25,12 @@ fn report(world: &mut World) -> &mut Value {
     &mut world.the("IngressSourceNode", "work-1")["status"]
 }
 
-fn remove(from: &mut Value, field: &str) {
+pub(super) fn remove(from: &mut Value, field: &str) {
     let removed = from.as_object_mut().unwrap().remove(field);
     assert!(removed.is_some(), "there is no {field}");
 }
 
-fn condition<'a>(object: &'a mut Value, type_: &str) -> &'a mut Value {
+pub(super) fn condition<'a>(object: &'a mut Value, type_: &str) -> &'a mut Value {
     let conditions = object["status"]["conditions"].as_array_mut().unwrap();
     conditions.iter_mut().find(|condition| condition["type"] == type_).unwrap()
 }
@@ -41,7 +42,7 @@ fn replace(value: &mut Value, from: &str, to: &str) {
     *value = json!(text.replace(from, to));
 }
 
-fn kube_proxy_setting(world: &mut World, from: &str, to: &str) {
+pub(super) fn kube_proxy_setting(world: &mut World, from: &str, to: &str) {
     replace(&mut world.the("ConfigMap", "kube-proxy")["data"]["config.conf"], from, to);
 }
 
@@ -174,14 +175,14 @@ const NODES: &[Fault] = &[
     }),
     ("an agent reports nothing", Code::AgentSilent, |world| world.remove("IngressSourceNode", "work-1")),
     ("kube-proxy is not connected", Code::ProxyNotConnected, |world| {
-        report(world)["proxyConnected"] = json!(false);
+        report(world)["active"] = json!(false);
     }),
     ("an agent is behind", Code::AgentBehind, |world| report(world)["views"][0]["generation"] = json!(0)),
     ("an agent knows another object", Code::AgentBehind, |world| {
         report(world)["views"][0]["uid"] = json!("another");
     }),
     ("a wider view", Code::AgentBehind, |world| report(world)["views"][0]["view"] = json!("Full")),
-    ("not read anew", Code::NotRelisted, |world| report(world)["views"][0]["relisted"] = json!(false)),
+    ("not read anew", Code::NotRelisted, |world| report(world)["views"][0]["received"] = json!(false)),
     ("not in the kernel", Code::NotProgrammed, |world| {
         report(world)["views"][0]["programmed"] = json!(false);
     }),
@@ -372,11 +373,14 @@ fn of_a_healthy_cluster_only_the_service_beside_it_is_told() {
 
 #[test]
 fn each_fault_is_named_first() {
-    let healthy = World::of("healthy");
+    let (healthy, beside) = (World::of("healthy"), beside::world());
     let mut codes = BTreeSet::new();
     let mut wrong = Vec::new();
-    for (what, code, break_it) in [OBJECTS, SERVICES, NODES, KUBE_PROXY, WEBHOOKS, MESH, LEFT_OUT].concat() {
-        let mut world = healthy.clone();
+    let filter = [OBJECTS, SERVICES, NODES, KUBE_PROXY, WEBHOOKS, MESH, LEFT_OUT].concat();
+    let faults = filter.into_iter().map(|fault| (&healthy, fault));
+    for (sound, (what, code, break_it)) in faults.chain(beside::FAULTS.iter().map(|fault| (&beside, *fault)))
+    {
+        let mut world = sound.clone();
         break_it(&mut world);
         let found = world.examine(None);
         if found.first().map(|first| first.code) != Some(code) {
@@ -386,6 +390,8 @@ fn each_fault_is_named_first() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     codes.extend(ASKED.map(Code::as_str));
+    // Read from nodes; `pod_rules` tests it.
+    codes.insert(Code::RulesDiffer.as_str());
     let all: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(codes, all, "every code has a fault");
 }

@@ -331,6 +331,16 @@ fn what_was_not_looked_at_is_a_warning_where_no_policy_can_be_judged_without_it(
 }
 
 #[test]
+fn only_commands_are_wider_than_the_terminal() {
+    let (cluster, now) = at_gateway("DENY", &json!({"ipBlocks": [OUTSIDE]})).read();
+    let text = report::text(&cluster, &examine(&cluster, None, now), Some(80));
+    let wide =
+        |line: &&str| line.chars().count() > 80 && !line.contains("kubectl") && !line.contains("echo '");
+    assert_eq!(text.lines().filter(wide).collect::<Vec<_>>(), [""; 0]);
+    assert!(text.contains("\n             # "), "a comment that does not fit precedes its command: {text}");
+}
+
+#[test]
 fn words_of_a_policy_cannot_forge_the_report() {
     let forged = format!("{OUTSIDE}\n\u{1b}[2Jno faults found{}", "!".repeat(10_000));
     let world = at_gateway("DENY", &json!({"ipBlocks": [forged, OUTSIDE]}));

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use isp_plan::cluster::PodRole;
+mod beside;
+
 use isp_plan::record::{Failure, Handover};
 use serde_json::{Value, json};
 
@@ -36,9 +37,13 @@ fn node(labels: &[(&str, &str)], pool: Option<&str>) -> Node {
 fn pod(set: &str, trouble: Option<&str>) -> (Key, Pod) {
     let pod = Pod {
         daemon_set: Key::new("kube-system", set),
-        role: set
-            .starts_with("proxy-agent")
-            .then(|| PodRole::Agent { pool: "default".to_owned(), revision: "1".to_owned() }),
+        role: match set {
+            "proxy-agent-default" => {
+                Some(PodRole::Agent { pool: "default".to_owned(), revision: "1".to_owned() })
+            }
+            "proxy-agent-beside" => Some(PodRole::Beside),
+            _ => None,
+        },
         node: "work-1".to_owned(),
         ready: trouble.is_none(),
         trouble: trouble.map(str::to_owned),
@@ -49,16 +54,16 @@ fn pod(set: &str, trouble: Option<&str>) -> (Key, Pod) {
 fn report(connected: bool, views: &[(&str, &str, i64, bool, Option<bool>)]) -> IngressSourceNode {
     let views: Vec<Value> = views
         .iter()
-        .map(|(object, view, generation, relisted, programmed)| {
+        .map(|(object, view, generation, received, programmed)| {
             json!({
                 "object": object, "uid": format!("uid-{object}"), "generation": generation, "view": view,
-                "relisted": relisted, "programmed": programmed,
+                "received": received, "programmed": programmed,
             })
         })
         .collect();
     serde_json::from_value(json!({
         "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourceNode", "metadata": {"name": "work-1"}, "spec": {},
-        "status": {"pool": "default", "mode": "Filter", "proxyConnected": connected, "views": views},
+        "status": {"pool": "default", "mode": "Filter", "active": connected, "views": views},
     }))
     .unwrap()
 }
@@ -66,10 +71,10 @@ fn report(connected: bool, views: &[(&str, &str, i64, bool, Option<bool>)]) -> I
 fn explained(
     node: &Node,
     objects: &[IngressSourcePreserve],
-    report: Option<&IngressSourceNode>,
+    reports: &[IngressSourceNode],
     pods: &[(Key, Pod)],
 ) -> (String, bool) {
-    let facts = Facts { name: "work-1", node, objects, report, pods, width: None };
+    let facts = Facts { name: "work-1", node, objects, reports, pods, width: None };
     let Explanation { text, sound } = explain(&facts);
     (text, sound)
 }
@@ -82,7 +87,7 @@ fn a_node_elsewhere_whose_agent_has_acknowledged() {
         &[("web", "ClusterOnly", 2, true, Some(true)), ("internal-gateway", "Hidden", 2, true, None)],
     );
     let pods = [pod("proxy-agent-default", None)];
-    let (text, sound) = explained(&node(&[], Some("default")), &objects, Some(&said), &pods);
+    let (text, sound) = explained(&node(&[], Some("default")), &objects, &[said], &pods);
     assert!(sound);
     assert_eq!(
         text,
@@ -114,7 +119,7 @@ fn an_agent_that_is_behind() {
         pod("kube-proxy", None),
         pod("proxy-agent-default", Some("container proxy-agent: CrashLoopBackOff")),
     ];
-    let (text, sound) = explained(&node(&[], Some("default")), &objects, Some(&said), &pods);
+    let (text, sound) = explained(&node(&[], Some("default")), &objects, &[said], &pods);
     assert!(!sound);
     assert_eq!(text, "\
 work-1: served by the agent of pool default
@@ -143,7 +148,7 @@ work-1: served by the agent of pool default
 #[test]
 fn an_ingress_node_needs_no_agent() {
     let (node, objects) = (node(&[(INGRESS, "")], None), [object("web", json!({}))]);
-    let (text, sound) = explained(&node, &objects, None, &[pod("kube-proxy", None)]);
+    let (text, sound) = explained(&node, &objects, &[], &[pod("kube-proxy", None)]);
     assert!(sound);
     assert_eq!(
         text,
@@ -160,7 +165,7 @@ work-1: served by the cluster's kube-proxy
 fn a_node_that_matches_no_pool() {
     let pools = json!([{"name": "gpu", "selector": {"matchLabels": {"accelerator": "gpu"}}}]);
     let objects = [object("web", json!({"nodePools": pools}))];
-    let (text, sound) = explained(&node(&[], None), &objects, None, &[pod("kube-proxy", None)]);
+    let (text, sound) = explained(&node(&[], None), &objects, &[], &[pod("kube-proxy", None)]);
     assert!(!sound);
     assert_eq!(
         text,
@@ -185,7 +190,7 @@ fn objects_that_cannot_be_vouched_for() {
         object("b", json!({"serviceLabel": label})),
         object("c", json!({"ingressNodes": bad})),
     ];
-    let (text, sound) = explained(&node(&[], None), &objects, None, &[]);
+    let (text, sound) = explained(&node(&[], None), &objects, &[], &[]);
     assert!(!sound);
     assert_eq!(text, "\
 work-1: served by the cluster's kube-proxy
@@ -196,7 +201,7 @@ work-1: served by the cluster's kube-proxy
              acknowledged: nothing, no agent reports
   b          ClusterOnly: the node does not see the external addresses of the Services
              non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)
-             in doubt: spec.serviceLabel: example.com/skip=yes already marks the Services of the older IngressSourcePreserve a, so its view stands; give this one another value
+             in doubt: spec.serviceLabel: example.com/skip=yes already marks the Services of the older IngressSourcePreserve a, whose view applies; give this one another value
              in pool default: its selector matches (every node)
              acknowledged: nothing, no agent reports
   c          ClusterOnly: the node does not see the external addresses of the Services
@@ -212,7 +217,7 @@ work-1: served by the cluster's kube-proxy
 fn a_node_between_the_two() {
     let handover = Handover::new("default", "2026-01-01T00:00:00Z".parse().unwrap());
     let over = Node { handover: Some(handover.clone()), ready: false, ..node(&[], Some("default")) };
-    let (text, sound) = explained(&over, &[], None, &[]);
+    let (text, sound) = explained(&over, &[], &[], &[]);
     assert!(!sound);
     assert_eq!(
         text,
@@ -228,7 +233,7 @@ work-1: moving to the agent of pool default since 2026-01-01 00:00:00 UTC; the n
         reason: "container proxy-agent: ImagePullBackOff".to_owned(),
     };
     let back = Node { handover: Some(handover), failure: Some(failure), ..node(&[], None) };
-    let (text, sound) = explained(&back, &[], None, &[pod("kube-proxy", None)]);
+    let (text, sound) = explained(&back, &[], &[], &[pod("kube-proxy", None)]);
     assert!(!sound);
     assert_eq!(
         text,
@@ -241,7 +246,7 @@ work-1: moving back from the agent of pool default to the cluster's kube-proxy s
 "
     );
     let stray = node(&[(AGENT_POOL_LABEL, "mine")], None);
-    let (text, sound) = explained(&stray, &[], None, &[pod("kube-proxy", None)]);
+    let (text, sound) = explained(&stray, &[], &[], &[pod("kube-proxy", None)]);
     assert!(!sound);
     assert_eq!(
         text,
@@ -257,7 +262,7 @@ work-1: has label sourcepreserve.io/agent-pool=mine, which the operator did not 
 fn a_node_without_kube_proxy_is_left_out_and_needs_no_agent() {
     let mut web = object("web", json!({}));
     web.status = serde_json::from_value(json!({"leftOut": {"count": 1, "nodes": ["work-1"]}})).unwrap();
-    let (text, sound) = explained(&node(&[], None), &[web], None, &[]);
+    let (text, sound) = explained(&node(&[], None), &[web], &[], &[]);
     assert!(sound, "{text}");
     assert!(text.contains("left out: the cluster's kube-proxy does not run on this node"), "{text}");
     assert!(!text.contains("behind"), "{text}");

@@ -119,6 +119,37 @@ fn actions_on_objects_and_services_are_described() {
 }
 
 #[test]
+fn actions_of_mode_beside_are_described() {
+    check(&[
+        (
+            service(ServiceStep::TakeOver),
+            "set label service.kubernetes.io/service-proxy-name=ingress-source-preserve on Service web/frontend: every \
+             kube-proxy skips it, and the agents serve it",
+        ),
+        (
+            returned(Returned::ToKubeProxy),
+            "remove label service.kubernetes.io/service-proxy-name from Service web/frontend: every kube-proxy serves it again",
+        ),
+        (service(ServiceStep::GivenBack), "record that every kube-proxy serves Service web/frontend again"),
+        (
+            pool("proxy-agent-beside"),
+            "create DaemonSet kube-system/proxy-agent-beside (image agent:1), which runs on every node",
+        ),
+        (
+            Action::DeletePool {
+                daemon_set: Key::new("kube-system", "proxy-agent-beside"),
+                identity: Identity::default(),
+            },
+            "delete DaemonSet kube-system/proxy-agent-beside",
+        ),
+        (
+            Action::Forget { report: "work-1.beside".to_owned(), identity: Identity::default() },
+            "delete IngressSourceNode work-1.beside",
+        ),
+    ]);
+}
+
+#[test]
 fn actions_on_nodes_are_described() {
     check(&[
         (node("work-1", None, NodeStep::PullImages), "pull the agent's images on node work-1"),
@@ -210,7 +241,7 @@ fn actions_on_daemon_sets_and_objects_of_the_operator_are_described() {
             "delete DaemonSet kube-system/proxy-agent-default",
         ),
         (
-            Action::Forget { node: "work-1".to_owned(), identity: identity() },
+            Action::Forget { report: "work-1".to_owned(), identity: identity() },
             "delete IngressSourceNode work-1",
         ),
         (create_account, "create ServiceAccount kube-system/proxy-agent"),

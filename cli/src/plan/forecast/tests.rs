@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod beside;
+
 use isp_api::preserve::TrafficPolicy;
 use isp_plan::cluster::{Node, Pod, Service};
 use isp_plan::ownership::Owner;
@@ -7,8 +9,9 @@ use isp_plan::{Key, observe};
 use serde_json::{Value, json};
 
 use super::super::merge::merge;
-use super::super::render::render;
+use super::super::render::{INDENT, render};
 use super::*;
+use crate::text::wrap_lines;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
@@ -171,7 +174,7 @@ fn the_reason_why_an_object_does_not_become_ready_is_printed() {
 web would be created
   1  add finalizer sourcepreserve.io/restore to IngressSourcePreserve web
 Actions with the same step number run in any order.
-web does not become Ready: NoIngressEndpoint: Service web/frontend has no ready endpoint on an ingress node, so externalTrafficPolicy Local would drop everything: run one of its pods on an ingress node
+web does not become Ready: NoIngressEndpoint: Service web/frontend has no ready endpoint on an ingress node, so externalTrafficPolicy Local would drop all external traffic: run one of its pods on an ingress node
 ");
     assert!(!told.ready());
 }
@@ -204,7 +207,7 @@ api would be created
  10  set label sourcepreserve.io/preserve=web on Service web/frontend (pending without the file, too)
  11  set externalTrafficPolicy=Local on Service web/frontend (was Cluster) (pending without the file, too)
 Actions with the same step number run in any order.
-api does not become Ready: ServiceMissing: Service web/api does not exist: create it, or take it out of spec.services
+api does not become Ready: ServiceMissing: Service web/api does not exist: create it, or remove it from spec.services
 ");
     assert!(!told.ready());
 }
@@ -299,6 +302,14 @@ web becomes Ready: the source IP reaches 1 Service
 "
     );
     assert!(include_str!("../../../../docs/kubectl-isp.md").contains(&render(&told)), "the manual shows it");
+    let narrow = wrap_lines(&render(&told), Some(80), INDENT);
+    assert!(narrow.lines().all(|line| line.len() <= 80), "{narrow}");
+    assert!(
+        narrow.contains(
+            "     add node affinity to DaemonSet kube-system/kube-proxy:\n       sourcepreserve.io/agent-pool DoesNotExist\n"
+        ),
+        "{narrow}"
+    );
 }
 
 #[test]

@@ -1,10 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod beside;
 mod nodes;
 mod problems;
 
 use std::collections::BTreeMap;
 
+use isp_api::preserve::Mode;
 use serde_json::{Value, json};
 
 use super::*;
@@ -120,15 +122,15 @@ fn pool(name: &str, counts: [u32; 4]) -> Value {
 fn agent_report(name: &str, connected: bool, views: &Value) -> IngressSourceNode {
     serde_json::from_value(json!({
         "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourceNode", "metadata": {"name": name}, "spec": {},
-        "status": {"pool": "default", "mode": "Filter", "proxyConnected": connected, "views": views},
+        "status": {"pool": "default", "mode": "Filter", "active": connected, "views": views},
     }))
     .unwrap()
 }
 
-fn seen(generation: i64, relisted: bool, programmed: Option<bool>) -> Value {
+fn seen(generation: i64, received: bool, programmed: Option<bool>) -> Value {
     json!([{
         "object": "web", "uid": "uid-web", "generation": generation, "view": "ClusterOnly",
-        "relisted": relisted, "programmed": programmed,
+        "received": received, "programmed": programmed,
     }])
 }
 
@@ -197,9 +199,9 @@ web: Ready for 3h5m, the source IP reaches 1 Service
   services   web/frontend  Preserved, 192.0.2.10, 2 endpoints on ingress nodes
   nodes      pool default: 2 nodes, 2 have an agent, 2 ready
   sidecars   12 pods, 5 consistent, 7 stale
-             kubectl rollout restart -n shop deployment/cart (3 pods)
-             kubectl rollout restart -n shop statefulset/orders (2 pods)
-             delete and create pod shop/debug (1 pod)
+             kubectl rollout restart -n shop deployment/cart   # 3 pods
+             kubectl rollout restart -n shop statefulset/orders   # 2 pods
+             delete and create pod shop/debug   # 1 pod
              and 1 more (-o wide shows all)
 "
     );
@@ -208,7 +210,7 @@ web: Ready for 3h5m, the source IP reaches 1 Service
 
 #[test]
 fn of_many_services_those_that_are_not_well_come_first_and_wide_shows_all() {
-    let lost = "Service web/last has no ready endpoint on an ingress node: it fell back to Cluster, so its clients' address is lost";
+    let lost = "Service web/last has no ready endpoint on an ingress node: it fell back to Cluster, so the source IP is lost";
     let waits = "Service web/last does not yet have externalTrafficPolicy Local";
     let extra = [
         ("Ready", false, "Degraded", lost),
@@ -258,4 +260,25 @@ web: Degraded for 3h5m
     let nodes = None;
     let text = with_context(&web, &Context { wide: true, ..context(&[], &nodes) });
     assert_eq!(text.split_once("\n\n").unwrap().1, expected(&all, &conditions));
+}
+
+#[test]
+fn a_table_that_is_wider_than_the_terminal_shortens_the_names() {
+    let sidecars = ("SidecarsConsistent", true, "Consistent", "all 2 pods are as spec.sidecars asks");
+    let names = ["istio-ingressgateway-public", "web"];
+    let objects = names.map(|name| stands(name, "Progressing", 2, &[sidecars], json!({})));
+    let at = |width| {
+        let text = report(&objects, &Context { width, ..context(&[], &None) });
+        text.split_once("\n\n").unwrap().0.to_owned()
+    };
+    assert_eq!(
+        at(Some(80)),
+        "\
+NAME      PHASE        READY  CHECKED  AGENTS  LABELS  ACKS  LOCAL  SIDECARS  AGE
+istio-..  Progressing  -      ✔        ✔       ✖       ✖     ✖      ✔         2d3h
+web       Progressing  -      ✔        ✔       ✖       ✖     ✖      ✔         2d3h"
+    );
+    for wide in [Some(140), None] {
+        assert!(at(wide).contains("istio-ingressgateway-public  Progressing"), "{}", at(wide));
+    }
 }

@@ -26,7 +26,7 @@ impl Conversation {
         let mut greeting = Vec::new();
         (&mut stream).take(LARGEST_ANSWER as u64).read_until(b'\n', &mut greeting).await?;
         if greeting.last() != Some(&b'\n') {
-            return Err(Failure::Closed("before the server's line was complete".to_owned()));
+            return Err(Failure::Closed("the server closed the connection within its first line".to_owned()));
         }
         Ok((Self(stream), answered(&greeting)))
     }

@@ -54,7 +54,7 @@ async fn answer(request: Request<Incoming>, ends: Ends, place: &Place) -> Reply 
     let body_bytes = match Limited::new(body, LARGEST_BODY).collect().await {
         Ok(body) => body.to_bytes().len(),
         Err(error) => {
-            let reason = format!("cannot read the body: {error}; at most {LARGEST_BODY} bytes are taken\n");
+            let reason = format!("cannot read the body: {error}; the limit is {LARGEST_BODY} bytes\n");
             return reply(StatusCode::PAYLOAD_TOO_LARGE, "text/plain", reason);
         }
     };

@@ -119,7 +119,7 @@ fn the_pace_is_kept_while_answers_are_outstanding() {
     assert!(asked.success, "{}", asked.summary);
     assert!(elapsed >= Duration::from_millis(1290), "{elapsed:?}");
     // Sequentially they would take 30 s.
-    assert!(elapsed < Duration::from_secs(5), "{elapsed:?}");
+    assert!(elapsed < Duration::from_secs(15), "{elapsed:?}");
 }
 
 #[test]

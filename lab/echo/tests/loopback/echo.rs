@@ -63,7 +63,7 @@ impl Running {
 }
 
 fn wait_for<T>(otherwise: &str, mut ready: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         if let Some(value) = ready() {
             return value;

@@ -20,7 +20,8 @@ fn serve_ends_on_either_signal_although_connections_are_open() {
         let started = Instant::now();
         server.process.signal(signal);
         assert_eq!(server.process.wait().code(), Some(0));
-        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        // It does not wait for the five seconds that a request in progress would get.
+        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
         // Closed, not reset.
         assert_eq!(long_lived.read(&mut [0]).unwrap(), 0);
         assert_eq!(idle.read(&mut [0]).unwrap(), 0);

@@ -14,7 +14,7 @@ const LOOPBACK: [&str; 2] = ["127.0.0.1", "::1"];
 
 fn connect(ip: &str, port: u16) -> TcpStream {
     let stream = TcpStream::connect(SocketAddr::new(ip.parse().unwrap(), port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     stream
 }
 
@@ -109,7 +109,7 @@ fn udp_answers_from_the_address_that_was_asked() {
 
 fn check_udp(from: &str, to: &str, port: u16) {
     let socket = UdpSocket::bind((from.parse::<IpAddr>().unwrap(), 0)).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let to = SocketAddr::new(to.parse().unwrap(), port);
     socket.send_to(b"who am I", to).unwrap();
     let mut buffer = [0; 4096];
@@ -135,7 +135,7 @@ fn callers_beyond_the_bound_wait_and_are_served_when_others_leave() {
     waiting.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     assert!(BufReader::new(&waiting).read_line(&mut String::new()).is_err(), "served beyond the bound");
     drop(open);
-    waiting.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    waiting.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     assert!(BufReader::new(&waiting).read_line(&mut String::new()).unwrap() > 0);
 }
 

@@ -69,7 +69,7 @@ fn two_different_things_at_one_path_are_refused() {
         (("/a", Entry::link("b")), ("/a", Entry::directory(0o755))),
     ] {
         let error = assemble(&[one, other]).unwrap_err();
-        assert!(error.to_string().contains("two different things at /a:"), "{error}");
+        assert!(error.to_string().contains("two different entries at /a:"), "{error}");
     }
 }
 

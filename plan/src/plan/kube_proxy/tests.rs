@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use isp_api::Reason;
-use isp_api::agent::{Agent, filter_daemon_set};
 use k8s_openapi::api::core::v1::{ConfigMap, VolumeMount};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::*;
+use crate::build::agents::{Agent, filter_daemon_set};
 use crate::observe;
 
 /// The kube-proxy manifests of distributions, from the files that the lab uses.

@@ -1,22 +1,21 @@
-//! Builds the DaemonSets of a pool from the cluster's kube-proxy, and compares them with the
-//! existing ones.
+//! Builds the DaemonSets of a pool, and compares them with the existing ones.
 
-use isp_api::agent::{Agent, filter_daemon_set, images_of, of_revision};
-use isp_api::names::{ACCOUNT_ANNOTATION, KUBE_PROXY_ANNOTATION, RETAINED_ANNOTATION};
-use isp_api::preserve::KubeProxyRef;
+use isp_api::names::{ACCOUNT_ANNOTATION, RETAINED_ANNOTATION};
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::accounts::Accounts;
-use super::super::kube_proxy::{self, Problem, is_fought};
+use super::super::kube_proxy::Problem;
+use super::super::rollout::{Origin, Source};
 use super::super::snapshot::Snapshot;
 use super::{account_of, is_retained, is_to_be_retained};
-use crate::cluster::{DaemonSet, Key};
-use crate::observe::{key, kube_proxy as find_kube_proxy};
+use crate::build::agents::of_revision;
+use crate::build::images::images_of;
+use crate::observe::key;
 
 pub(in crate::plan) struct Made<'a> {
-    pub(in crate::plan) kube_proxy: (&'a Key, &'a DaemonSet),
+    pub(in crate::plan) origin: Origin<'a>,
     /// A digest of the agents' DaemonSet.
     pub(in crate::plan) revision: String,
     pub(super) agents: DaemonSetObject,
@@ -27,13 +26,6 @@ pub(in crate::plan) struct Made<'a> {
     pub(in crate::plan) images_present: bool,
 }
 
-/// The kube-proxy that a pool is derived from, and the object it is built for.
-pub(super) struct Source {
-    pub(super) kube_proxy: Option<KubeProxyRef>,
-    pub(super) object: Option<usize>,
-    pub(super) name: String,
-}
-
 pub(super) fn make<'a>(
     snapshot: &Snapshot<'a>,
     accounts: &Accounts,
@@ -41,20 +33,13 @@ pub(super) fn make<'a>(
     source: Source,
     members: &[usize],
 ) -> Result<Made<'a>, Problem> {
-    let (kube_proxy, set) = find_kube_proxy(&snapshot.cluster.daemon_sets, source.kube_proxy.as_ref())?;
-    if let Some(lead) = source.object
-        && is_fought(snapshot, &snapshot.objects[lead], kube_proxy, set)
-    {
-        let who = set.last_writer.as_ref().map_or_else(|| "nobody".to_owned(), |who| format!("{who:?}"));
-        return Err(Problem::NotKeptOff { set: kube_proxy.clone(), who });
+    let origin = Origin::find(snapshot.cluster, &source)?;
+    if let Some(contest) = source.object.and_then(|lead| origin.contest(snapshot, &snapshot.objects[lead])) {
+        return Err(contest);
     }
-    let kubeconfig = kube_proxy::kubeconfig(snapshot.cluster, kube_proxy, set)?;
-    let agent = Agent { image: &snapshot.settings.agent_image, pool, kubeconfig: &kubeconfig };
-    let mut base = filter_daemon_set(&set.object, agent)
-        .map_err(|error| Problem::Unusable(kube_proxy.clone(), Box::new(error)))?;
+    let mut base = origin.daemon_set(snapshot, pool)?;
     // Without a usable account, keep the annotation: it is part of the revision.
-    let account =
-        accounts.uid(snapshot.cluster, &kube_proxy.namespace).or_else(|| account_of(snapshot, pool));
+    let account = accounts.uid(snapshot.cluster, origin.namespace()).or_else(|| account_of(snapshot, pool));
     let of_pods = base.spec.template.metadata.get_or_insert_default().annotations.get_or_insert_default();
     of_pods.insert(ACCOUNT_ANNOTATION.to_owned(), account.unwrap_or_default().to_owned());
     let digest = Sha256::digest(json!(base).to_string());
@@ -62,7 +47,7 @@ pub(super) fn make<'a>(
     let mut agents = of_revision(base, &revision);
     let images = images_of(&agents, pool, &revision);
     let annotations = agents.metadata.annotations.get_or_insert_default();
-    annotations.insert(KUBE_PROXY_ANNOTATION.to_owned(), kube_proxy.name.clone());
+    annotations.extend(origin.record());
     let retained = is_to_be_retained(snapshot, members);
     if retained {
         annotations.insert(RETAINED_ANNOTATION.to_owned(), source.name);
@@ -73,7 +58,7 @@ pub(super) fn make<'a>(
     };
     let present = there(&agents).is_some_and(|there| is_retained(snapshot, there) == retained);
     let images_present = there(&images).is_some();
-    Ok(Made { kube_proxy: (kube_proxy, set), revision, agents, present, images, images_present })
+    Ok(Made { origin, revision, agents, present, images, images_present })
 }
 
 /// Whether the existing object contains everything desired. The API server adds defaults and omits

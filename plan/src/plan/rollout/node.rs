@@ -1,5 +1,6 @@
 //! One node and the facts about it.
 
+use isp_api::node::AgentMode;
 use k8s_openapi::jiff::Timestamp;
 
 use super::super::pools::Pools;
@@ -109,12 +110,12 @@ impl<'s> NodeFacts<'s, '_> {
 
     /// The reason why the acknowledgement is incomplete, if it is.
     fn missing(&self, pool: &str) -> Option<String> {
-        let heard = self.snapshot.cluster.reports.get(self.name);
+        let heard = self.snapshot.cluster.report(self.name, AgentMode::Filter);
         let heard = heard.filter(|report| {
             report.pool == pool && Some(report.revision.as_str()) == self.node.revision.as_deref()
         });
         let Some(report) = heard else { return Some("the agent has not reported".to_owned()) };
-        if !report.connected {
+        if !report.active {
             return Some("kube-proxy is not connected to the agent".to_owned());
         }
         if self.has_stray(pool) {
@@ -129,7 +130,8 @@ impl<'s> NodeFacts<'s, '_> {
     /// Whether the cluster's own kube-proxy runs here beside the agent's.
     pub(super) fn has_stray(&self, pool: &str) -> bool {
         let made = self.pools.by_name.get(pool).and_then(|pool| pool.made.as_ref().ok());
-        made.is_some_and(|made| self.pods.has_kube_proxy(self.name, made.kube_proxy.0))
+        let displaced = made.and_then(|made| made.origin.displaced());
+        displaced.is_some_and(|(kube_proxy, _)| self.pods.has_kube_proxy(self.name, kube_proxy))
     }
 
     /// Why the agent of a handed-over node is not ready.
@@ -146,7 +148,7 @@ impl<'s> NodeFacts<'s, '_> {
             return "the node is not ready".to_owned();
         }
         match self.agent(pool) {
-            None => "no pod of the agent has come".to_owned(),
+            None => "the agent has no pod yet".to_owned(),
             Some(Pod { trouble: Some(trouble), .. }) => trouble.clone(),
             Some(Pod { ready: false, .. }) => "the agent's pod is not ready".to_owned(),
             Some(_) => self.missing(pool).unwrap_or_default(),
@@ -156,7 +158,7 @@ impl<'s> NodeFacts<'s, '_> {
     /// Why the images of a revision are not on the node.
     pub(super) fn image_trouble(&self, revision: &str) -> String {
         match self.pods.images(self.name, revision) {
-            None => "no pod that pulls the agent's images has come".to_owned(),
+            None => "no pod pulls the agent's images yet".to_owned(),
             Some(Pod { trouble: Some(trouble), .. }) => trouble.clone(),
             Some(_) => "the agent's images are not pulled".to_owned(),
         }

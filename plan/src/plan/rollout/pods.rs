@@ -8,7 +8,7 @@ use super::super::snapshot::Snapshot;
 use crate::cluster::{Key, Pod, PodRole};
 use crate::observe::role;
 
-pub(super) struct Pods<'a>(BTreeMap<&'a str, Vec<&'a Pod>>);
+pub(in crate::plan) struct Pods<'a>(BTreeMap<&'a str, Vec<&'a Pod>>);
 
 impl<'a> Pods<'a> {
     /// Keeps the pods of the cluster's kube-proxies and of the operator's DaemonSets. Pods in other
@@ -37,6 +37,11 @@ impl<'a> Pods<'a> {
             (Some(PodRole::Agent { .. }), None) => true,
             _ => false,
         })
+    }
+
+    /// The pod of the agent of mode Beside on the node.
+    pub(in crate::plan) fn beside(&self, node: &str, daemon_set: &Key) -> Option<&'a Pod> {
+        self.of(node).find(|pod| pod.role == Some(PodRole::Beside) && pod.daemon_set == *daemon_set)
     }
 
     /// The pod that pulls the images of a revision on the node.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use isp_api::node::AgentMode;
 use isp_api::preserve::Rollout as Settings;
 
 use super::super::Plan;
-use super::super::kube_proxy::is_kept_off;
 use super::super::pools::{Pools, may_begin, settings_of};
 use super::super::snapshot::Snapshot;
 use crate::action::{Action, NodeShape, NodeStep};
@@ -51,7 +51,7 @@ impl Wave {
         let settings = settings_of(snapshot, pool);
         let found = pools.by_name.get(pool).filter(|found| found.begun && found.account.is_ok() && !held);
         let made = found.and_then(|found| found.made.as_ref().ok());
-        let made = made.filter(|made| made.present && is_kept_off(made.kube_proxy.1));
+        let made = made.filter(|made| made.present && made.origin.is_ready());
         if let Some(made) = made {
             let over = self.prepared.iter().map(|place| hand_over(snapshot, *place, pool, &made.revision));
             plan.actions.extend(over);
@@ -83,7 +83,7 @@ impl Wave {
         }
         // A stale report of an earlier agent must not count for the new one.
         let unheard = |place: &&usize| {
-            let report = snapshot.cluster.reports.get(snapshot.nodes[**place].0);
+            let report = snapshot.cluster.report(snapshot.nodes[**place].0, AgentMode::Filter);
             let moves = snapshot.nodes[**place].1.pool.is_some();
             report.is_none_or(|report| moves && (report.pool != pool || report.revision != made.revision))
         };

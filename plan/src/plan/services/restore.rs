@@ -1,29 +1,49 @@
 //! Restores a Service: its policy, its label, then all other fields of the operator.
 
-use isp_api::names::{OPERATOR_FIELD_MANAGER, SERVICE_LABEL};
+use isp_api::names::{OPERATOR_FIELD_MANAGER, SERVICE_LABEL, SERVICE_PROXY_NAME_LABEL};
 use isp_api::preserve::{ServiceLabel, TrafficPolicy};
 
 use super::super::snapshot::{Object, Snapshot};
-use super::shape_service;
+use super::beside::{is_served_by_kube_proxies, to_kube_proxy};
+use super::{Plan, shape_service};
 use crate::action::{Action, Returned, ServiceStep, Shape};
 use crate::cluster::{Key, Service};
 use crate::ownership::{Owner, foreign, is_lost, ours};
 use crate::record::{OriginalLabel, ServiceRecord};
+use crate::waits::Wait;
 
-/// One step of restoring a Service, the policy first. Anyone who may edit the Service can forge its
-/// record. Therefore only label keys that mark preserved Services are returned: the record cannot
-/// be used to set any other label as another field manager.
-pub(super) fn restore(snapshot: &Snapshot<'_>, key: &Key, service: &Service) -> Action {
+/// One step of restoring a Service: the policy first, then kube-proxies get it back, then the rest.
+///
+/// Anyone who may edit the Service can forge its record. Therefore only label keys that mark
+/// preserved Services are returned: the record cannot be used to set any other label as another
+/// field manager.
+pub(super) fn restore(snapshot: &Snapshot<'_>, key: &Key, service: &Service, plan: &mut Plan) {
+    let lost = is_lost(&service.owners);
+    let action = if ours(&service.owners) && !lost {
+        give_up_policy(key, service)
+    } else if service.is_taken_over() {
+        if service.record.is_none() {
+            // Starts the wait: nothing on the Service will tell later that it was taken over.
+            is_served_by_kube_proxies(snapshot, key, plan);
+        }
+        to_kube_proxy(key, service)
+    } else if is_being_given_back(snapshot, key, service) && !is_served_by_kube_proxies(snapshot, key, plan) {
+        return;
+    } else {
+        release(snapshot, key, service, lost)
+    };
+    plan.actions.push(action);
+}
+
+fn is_being_given_back(snapshot: &Snapshot<'_>, key: &Key, service: &Service) -> bool {
+    service.depends_on_beside() || snapshot.clock.is_known(&Wait::GivenBack { service: key.clone() })
+}
+
+/// Restores the rest of a Service that kube-proxies serve with its original policy.
+fn release(snapshot: &Snapshot<'_>, key: &Key, service: &Service, lost: bool) -> Action {
     let record = service.record.as_ref();
-    if let Some(record) = record.filter(|_| is_lost(&service.owners)) {
+    if let Some(record) = record.filter(|_| lost) {
         return undo(snapshot, key, service, record);
-    }
-    if ours(&service.owners) {
-        let Some(record) = record else {
-            let shape = Shape { label: our_label(service), local: false, record: None };
-            return shape_service(key, service, shape, ServiceStep::GiveUpPolicy);
-        };
-        return give_up_policy(key, service, record);
     }
     let marks = |label: &OriginalLabel| {
         label.key == SERVICE_LABEL || snapshot.objects.iter().any(|object| object.label.key == label.key)
@@ -66,38 +86,55 @@ fn undo(snapshot: &Snapshot<'_>, key: &Key, service: &Service, record: &ServiceR
 }
 
 /// Returns the policy to its previous owner by a write as that field manager, or lets it default.
-pub(super) fn give_up_policy(key: &Key, service: &Service, record: &ServiceRecord) -> Action {
+pub(super) fn give_up_policy(key: &Key, service: &Service) -> Action {
     let shared = foreign(&service.owners).any(|owner| owner.field);
-    match &record.policy_owner {
-        Some(owner) if !shared && record.policy == TrafficPolicy::Cluster => Action::ReturnFields {
-            service: key.clone(),
-            identity: service.identity.clone(),
-            owner: owner.clone(),
-            fields: Returned::Policy,
-        },
-        _ => {
-            let shape = Shape { label: our_label(service), local: false, record: Some(record.clone()) };
-            shape_service(key, service, shape, ServiceStep::GiveUpPolicy)
-        }
+    let record = service.record.as_ref();
+    let owner = record.filter(|record| !shared && record.policy == TrafficPolicy::Cluster);
+    if let Some(owner) = owner.and_then(|record| record.policy_owner.clone()) {
+        let (service, identity) = (key.clone(), service.identity.clone());
+        return Action::ReturnFields { service, identity, owner, fields: Returned::Policy };
     }
+    let shape = Shape { local: false, ..as_it_is(service) };
+    shape_service(key, service, shape, ServiceStep::GiveUpPolicy)
 }
 
-/// Marks a Service as retained, without changing it.
-pub(super) fn retain(object: &Object<'_>, key: &Key, service: &Service) -> Option<Action> {
-    let mut record = service.record.clone()?;
-    if record.retained {
-        return None;
+/// Marks a Service as retained, once kube-proxies serve it: without its object no agent of mode
+/// Beside does.
+pub(super) fn retain(
+    snapshot: &Snapshot<'_>,
+    object: &Object<'_>,
+    key: &Key,
+    service: &Service,
+    plan: &mut Plan,
+) {
+    let Some(mut record) = service.record.clone().filter(|record| !record.retained) else { return };
+    if service.is_taken_over() {
+        return plan.actions.push(to_kube_proxy(key, service));
     }
-    record.retained = true;
+    if service.depends_on_beside() && !is_served_by_kube_proxies(snapshot, key, plan) {
+        return;
+    }
+    (record.retained, record.skipped) = (true, false);
     object.name.clone_into(&mut record.object);
-    let shape = Shape { label: our_label(service), local: ours(&service.owners), record: Some(record) };
-    Some(shape_service(key, service, shape, ServiceStep::Retain))
+    let shape = Shape { record: Some(record), ..as_it_is(service) };
+    plan.actions.push(shape_service(key, service, shape, ServiceStep::Retain));
 }
 
-/// The label that the operator's field manager owns.
+/// The operator's fields of a Service, unchanged.
+fn as_it_is(service: &Service) -> Shape {
+    Shape {
+        label: our_label(service),
+        taken_over: service.owns_proxy_name(),
+        local: ours(&service.owners),
+        record: service.record.clone(),
+    }
+}
+
+/// The label of an object that the operator's field manager owns.
 fn our_label(service: &Service) -> Option<ServiceLabel> {
     let mine = service.owners.iter().find(|owner| owner.is_us())?;
     mine.labels
         .iter()
+        .filter(|key| *key != SERVICE_PROXY_NAME_LABEL)
         .find_map(|key| Some(ServiceLabel { key: key.clone(), value: service.labels.get(key)?.clone() }))
 }

@@ -2,11 +2,12 @@
 //! progress of each pool.
 
 use isp_api::Reason;
-use isp_api::preserve::{IngressSourcePreserveStatus, LeftOut, PoolStatus};
+use isp_api::names::BESIDE_MODE;
+use isp_api::preserve::{IngressSourcePreserveStatus, LeftOut, Mode, PoolStatus};
 
 use super::{NewCondition, StatusBuilder, no, with_more, yes};
 use crate::plan::pools::Pool;
-use crate::plan::rollout::State;
+use crate::plan::rollout::{State, whose};
 use crate::plan::{accounts, kube_proxy};
 
 /// The maximum number of nodes listed by name.
@@ -16,15 +17,22 @@ impl StatusBuilder<'_, '_> {
     /// The condition of step 2.
     pub(super) fn agents(&self, elsewhere: usize) -> NewCondition {
         let done = self.elsewhere().filter(|(_, _, state)| **state == State::Done).count();
+        let whose = whose(self.object.mode);
         if done == elsewhere {
-            return yes(Reason::AgentsReady, format!("all {elsewhere} non-ingress nodes have their agent"));
+            return match self.other_mode() {
+                Some(left) => no(Reason::RollingOut, left),
+                None => yes(Reason::AgentsReady, format!("all {elsewhere} {whose} have their agent")),
+            };
         }
         if let Some(problem) = self.own_pools().find_map(|(_, pool)| pool.made.as_ref().err())
             && matches!(problem, kube_proxy::Problem::NotKeptOff { .. })
         {
             return no(problem.reason(), problem.to_string());
         }
-        let account = || self.own_pools().find_map(|(_, pool)| pool.account.as_ref().err());
+        let account = || match self.object.mode {
+            Mode::Filter => self.own_pools().find_map(|(_, pool)| pool.account.as_ref().err()),
+            Mode::Beside => self.rollout.beside.account.as_ref().err(),
+        };
         if let Some(problem @ accounts::Problem::Taken(_)) = account() {
             return no(problem.reason(), problem.to_string());
         }
@@ -38,7 +46,10 @@ impl StatusBuilder<'_, '_> {
                 }
                 _ => None,
             })
-            .map(|(pool, node, reason)| format!("pool {}, node {node}: {reason}", pool.unwrap_or("?")))
+            .map(|(pool, node, reason)| match self.object.mode {
+                Mode::Filter => format!("pool {}, node {node}: {reason}", pool.unwrap_or("?")),
+                Mode::Beside => format!("node {node}: {reason}"),
+            })
             .collect();
         if let Some(first) = failures.first() {
             let message = format!("a wave missed its deadline: {first}");
@@ -96,29 +107,40 @@ impl StatusBuilder<'_, '_> {
         }
         let outdated = self.elsewhere().filter(|(_, _, state)| **state == State::Outdated).count();
         let message = if outdated > 0 {
-            format!("{done} of {elsewhere} non-ingress nodes have the current revision of their agent")
+            format!("{done} of {elsewhere} {whose} have the current revision of their agent")
         } else {
-            format!("{done} of {elsewhere} non-ingress nodes have their agent")
+            format!("{done} of {elsewhere} {whose} have their agent")
         };
         no(Reason::RollingOut, message)
     }
 
-    /// The non-ingress nodes: pool, name, state.
-    pub(super) fn elsewhere(&self) -> impl Iterator<Item = (Option<&str>, &str, &State)> {
-        self.snapshot
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(place, _)| self.object.is_elsewhere(*place))
-            .map(|(place, (name, _))| (self.pools.assigned[place], *name, &self.rollout.states[place]))
+    /// What is left of the mode that the object had before.
+    fn other_mode(&self) -> Option<String> {
+        match self.object.mode {
+            Mode::Filter if self.object.keeps_beside => {
+                Some("the agents of mode Beside stay until kube-proxies serve every Service again".to_owned())
+            }
+            Mode::Beside if self.rollout.on_the_way_back() => {
+                Some("nodes are being handed back to the cluster's kube-proxy".to_owned())
+            }
+            Mode::Beside | Mode::Filter => None,
+        }
     }
 
-    /// The pools that contain the object's non-ingress nodes.
+    /// The nodes that need an agent: pool, name, state.
+    pub(super) fn elsewhere(&self) -> impl Iterator<Item = (Option<&str>, &str, &State)> {
+        self.snapshot.nodes.iter().enumerate().filter(|(place, _)| self.object.needs_agent(*place)).map(
+            |(place, (name, _))| (self.pools.assigned[place], *name, self.rollout.state(self.object, place)),
+        )
+    }
+
+    /// The pools that contain the object's non-ingress nodes. None in mode Beside.
     pub(super) fn own_pools(&self) -> impl Iterator<Item = (&str, &Pool<'_>)> {
         self.pools
             .by_name
             .iter()
-            .filter(|(_, pool)| pool.members.iter().any(|node| self.object.is_elsewhere(*node)))
+            .filter(|_| self.object.mode == Mode::Filter)
+            .filter(|(_, pool)| pool.members.iter().any(|node| self.object.needs_agent(*node)))
             .map(|(name, pool)| (*name, pool))
     }
 
@@ -127,7 +149,9 @@ impl StatusBuilder<'_, '_> {
     pub(super) fn suspect(&self, of: impl Fn(usize) -> bool) -> Option<&str> {
         let mut places = self.snapshot.nodes.iter().enumerate();
         let (_, (name, _)) = places.find(|(place, _)| {
-            self.object.is_elsewhere(*place) && self.rollout.states[*place] == State::Suspect && of(*place)
+            self.object.needs_agent(*place)
+                && *self.rollout.state(self.object, *place) == State::Suspect
+                && of(*place)
         })?;
         Some(name)
     }
@@ -146,9 +170,12 @@ impl StatusBuilder<'_, '_> {
         Some(nodes.map(|(_, (name, _))| (*name).to_owned()).collect())
     }
 
-    /// Non-ingress nodes on which the cluster's kube-proxy never runs.
+    /// Nodes that can have no agent: non-ingress nodes on which the cluster's kube-proxy never
+    /// runs, or, in mode Beside, nodes without a network of their own.
     pub(super) fn left_out(&self) -> Option<LeftOut> {
-        let left_out = |place: &usize| self.object.left_out[*place] && !self.object.ingress[*place];
+        let left_out = |place: &usize| {
+            self.object.left_out[*place] && (!self.object.ingress[*place] || self.object.mode == Mode::Beside)
+        };
         let names: Vec<_> = (0..self.snapshot.nodes.len())
             .filter(left_out)
             .map(|place| self.snapshot.nodes[place].0)
@@ -160,9 +187,12 @@ impl StatusBuilder<'_, '_> {
     }
 
     pub(super) fn node_pools(&self) -> Vec<PoolStatus> {
+        if self.object.mode == Mode::Beside {
+            return vec![self.beside_status()];
+        }
         let mut pools: Vec<PoolStatus> = Vec::new();
         for (name, pool) in self.own_pools() {
-            let members = pool.members.iter().filter(|node| self.object.is_elsewhere(**node));
+            let members = pool.members.iter().filter(|node| self.object.needs_agent(**node));
             let (mut nodes, mut handed_over, mut ready, mut failed, mut updated) = (0, 0, 0, 0, 0);
             for place in members {
                 nodes += 1;
@@ -185,5 +215,21 @@ impl StatusBuilder<'_, '_> {
             });
         }
         pools
+    }
+
+    /// The agents of mode Beside, which are one pool of all nodes.
+    fn beside_status(&self) -> PoolStatus {
+        let count = |holds: &dyn Fn(usize) -> bool| {
+            let places = (0..self.snapshot.nodes.len()).filter(|place| self.object.needs_agent(*place));
+            u32::try_from(places.filter(|place| holds(*place)).count()).unwrap_or(u32::MAX)
+        };
+        PoolStatus {
+            name: BESIDE_MODE.to_owned(),
+            nodes: count(&|_| true),
+            handed_over: count(&|place| self.rollout.beside.has_pod[place]),
+            ready: count(&|place| self.rollout.has_acknowledged(self.snapshot, self.object, place)),
+            failed: count(&|place| matches!(self.rollout.beside.states[place], State::Late(_))),
+            updated: None,
+        }
     }
 }

@@ -92,7 +92,7 @@ impl StatusBuilder<'_, '_> {
                 ServiceState::Restoring => (
                     false,
                     Reason::Restoring,
-                    format!("goes back to what it was before IngressSourcePreserve {name}"),
+                    format!("restored to its state before IngressSourcePreserve {name}"),
                 ),
                 ServiceState::Missing | ServiceState::Waiting | ServiceState::Labelled => return None,
             }

@@ -10,14 +10,7 @@ use crate::action::Action;
 use crate::cluster::{Cluster, Identity, Key, PodRole, Written};
 use crate::observe;
 use crate::own::OwnKind;
-
-const KINDS: [OwnKind; 5] = [
-    OwnKind::Account,
-    OwnKind::Role,
-    OwnKind::RoleBinding,
-    OwnKind::AgentPolicy,
-    OwnKind::AgentPolicyBinding,
-];
+use crate::plan::accounts::KINDS;
 
 fn account() -> Key {
     Key::new("kube-system", "proxy-agent")

@@ -106,7 +106,8 @@ fn write_node(dice: &mut Dice, world: &mut World, name: &str, us: bool, concerns
     }
     let metadata = objects::metadata(dice, "", name, us);
     if let Some(report) = read(objects::report(dice, metadata)).filter(|_| dice.one_in(2)) {
-        world.cluster.reports.insert(name.to_owned(), observe::report(&report, &mut Vec::new()));
+        let name = if dice.one_in(2) { format!("{name}.beside") } else { name.to_owned() };
+        world.cluster.reports.insert(name, observe::report(&report, &mut Vec::new()));
     }
 }
 
@@ -139,7 +140,10 @@ fn write_pod(dice: &mut Dice, world: &mut World, namespace: &str, name: &str, co
         world.cluster.pods.insert(key.clone(), pod);
     }
     if let Some(pod) = observe::sidecar_pod(&object) {
-        world.cluster.sidecars.insert(key, pod);
+        world.cluster.sidecars.insert(key.clone(), pod);
+    }
+    if let Some(pod) = observe::redirect_pod(&object) {
+        world.cluster.redirects.insert(key, pod);
     }
 }
 

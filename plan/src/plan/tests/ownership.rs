@@ -199,16 +199,20 @@ fn relabel(world: &mut World, node: &str) {
     });
 }
 
-#[test]
-fn a_node_that_keeps_putting_the_pool_label_on_itself_holds_up_nobody_else() {
-    // During the rollout: edge needs no agent.
-    let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
+fn live_while_edge_relabels_itself(world: &mut World) {
     for _ in 0..300 {
-        relabel(&mut world, "edge");
+        relabel(world, "edge");
         world.controllers();
         world.step();
         world.now += SignedDuration::from_secs(2);
     }
+}
+
+#[test]
+fn a_node_that_keeps_putting_the_pool_label_on_itself_holds_up_nobody_else() {
+    // During the rollout: edge needs no agent.
+    let mut world = with_object(json!({"rollout": {"maxUnavailable": 1, "progressDeadlineSeconds": 60}}));
+    live_while_edge_relabels_itself(&mut world);
     for node in ["work-1", "work-2"] {
         assert!(
             world.cluster.nodes[node].pool.is_some() && world.cluster.nodes[node].handover.is_none(),
@@ -217,12 +221,7 @@ fn a_node_that_keeps_putting_the_pool_label_on_itself_holds_up_nobody_else() {
     }
     // During the hand-back: edge comes first.
     world.delete_object("web");
-    for _ in 0..300 {
-        relabel(&mut world, "edge");
-        world.controllers();
-        world.step();
-        world.now += SignedDuration::from_secs(2);
-    }
+    live_while_edge_relabels_itself(&mut world);
     for node in ["work-1", "work-2"] {
         assert!(world.cluster.nodes[node].pool.is_none(), "{node}");
     }

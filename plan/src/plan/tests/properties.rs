@@ -3,21 +3,19 @@
 //! ready or reports why not; deletion leaves nothing behind.
 
 use isp_api::conditions::find;
-use isp_api::preserve::{ConflictPolicy, Phase, TrafficPolicy};
-use isp_api::view::View;
+use isp_api::preserve::{Mode, Phase, TrafficPolicy};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::interlocks::{allowed, one_kube_proxy_each, reachable, skipped_services_are_served};
 use super::kube_proxy::remove_affinity;
 use super::ownership::forge;
 use super::world::{INGRESS, World};
-use crate::action::{Action, NodeStep, ServiceStep};
-use crate::cluster::{Acknowledged, Cluster, Key, Node, Pod, Service, Taint};
-use crate::ownership::{Owner, ours, policy_declared};
+use crate::cluster::{Key, Taint};
+use crate::ownership::Owner;
 use crate::plan::kube_proxy::is_kept_off;
 use crate::record::{Failure, Handover};
-use crate::simulate::Simulation;
 use crate::waits::Waits;
 
 /// An event in a generated history.
@@ -47,6 +45,8 @@ enum Move {
     ForgeService(u8),
     ForgeNode(u8, u8),
     EmptyManagedFields(u8),
+    ProxyName(u8, bool),
+    ChangeMode(u8),
 }
 
 fn a_move() -> impl Strategy<Value = Move> {
@@ -76,13 +76,15 @@ fn a_move() -> impl Strategy<Value = Move> {
         1 => byte().prop_map(Move::ForgeService),
         1 => (byte(), byte()).prop_map(|(node, what)| Move::ForgeNode(node, what)),
         1 => byte().prop_map(Move::EmptyManagedFields),
+        1 => (byte(), any::<bool>()).prop_map(|(service, other)| Move::ProxyName(service, other)),
+        2 => byte().prop_map(Move::ChangeMode),
     ]
 }
 
 const NODES: u8 = 6;
 const SERVICES: u8 = 4;
 /// The namespace that contains only forged Services.
-const FORGED: &str = "tenant";
+pub(super) const FORGED: &str = "tenant";
 
 fn node(number: u8) -> String {
     format!("n{}", number % NODES)
@@ -111,10 +113,12 @@ fn spec(number: u8) -> serde_json::Value {
         }
         _ => json!([{"name": "even", "selector": {"matchLabels": {"kind": "even"}}}]),
     };
+    let beside = number % 5 < 2;
     json!({
         "ingressNodes": {"selector": {"matchLabels": {INGRESS: ""}}},
         "services": services,
-        "nodePools": pools,
+        "mode": if beside { "Beside" } else { "Filter" },
+        "nodePools": if beside { json!([]) } else { pools },
         "whenNoIngressEndpoint": if number & 16 == 0 { "KeepLocal" } else { "FallBack" },
         "conflictPolicy": if number & 32 == 0 { "Report" } else { "Force" },
         "deletionPolicy": if number & 0xc0 == 0xc0 { "Retain" } else { "Restore" },
@@ -219,6 +223,13 @@ fn happen(world: &mut World, what: &Move) {
             forge(world, &Key::new(FORGED, format!("f{}", number % 2)), &object(number / 2));
         }
         Move::ForgeNode(number, what) => forge_node(world, &node(*number), *what),
+        Move::ProxyName(number, other) => world.set_proxy_name(&service(*number), other.then_some("other")),
+        Move::ChangeMode(name) => world.object(&object(*name), |object| {
+            object.spec.mode = match object.spec.mode {
+                Mode::Filter => Mode::Beside,
+                Mode::Beside => Mode::Filter,
+            };
+        }),
         Move::EmptyManagedFields(number) => match number % (SERVICES + 1) {
             SERVICES => empty_kube_proxy(world),
             number => world.service(&service(number), |service| {
@@ -269,194 +280,6 @@ fn add_service(world: &mut World, number: u8) {
         world.service(&service(number), |service| {
             service.labels.insert("expose".to_owned(), "yes".to_owned());
         });
-    }
-}
-
-/// Checks the interlocks against the cluster at the time of the write.
-#[allow(clippy::too_many_lines, reason = "one arm for each kind of action")]
-fn allowed(world: &Simulation, action: &Action) {
-    let cluster = &world.cluster;
-    // A tainted node with neither an agent nor the cluster's kube-proxy is left out.
-    let left_out = |name: &str| {
-        let node = &cluster.nodes[name];
-        let runs = |pod: &Pod| pod.node == name && pod.daemon_set == World::kube_proxy_key();
-        !node.taints.is_empty() && node.pool.is_none() && !cluster.pods.values().any(runs)
-    };
-    let elsewhere = |name: &str, node: &str| {
-        cluster.objects.get(name).is_none_or(|object| {
-            !object.spec.ingress_nodes.contains(&cluster.nodes[node].labels).unwrap()
-                && !object.lists_ingress_node(node)
-                && !left_out(node)
-        })
-    };
-    match action {
-        Action::ShapeService {
-            service,
-            identity,
-            shape,
-            step: step @ (ServiceStep::Label | ServiceStep::Localise),
-        } => {
-            let Some(now) = cluster.services.get(service).filter(|now| now.identity == *identity) else {
-                return;
-            };
-            let record = shape.record.as_ref().unwrap();
-            let object = &cluster.objects[&record.object];
-            assert!(object.metadata.finalizers.is_some(), "{action} for an object that is not held");
-            let new_label =
-                shape.label.as_ref().is_some_and(|label| now.labels.get(&label.key) != Some(&label.value));
-            let new_policy = shape.local && now.policy != Some(TrafficPolicy::Local);
-            if object.spec.conflict_policy == ConflictPolicy::Report && new_policy {
-                assert_eq!(policy_declared(now), None, "{action} over a declaration");
-            }
-            if !new_label && !new_policy {
-                return;
-            }
-            let _ = step;
-            let ready = cluster.ready_endpoints(service);
-            assert!(
-                ready.keys().any(|node| !elsewhere(&record.object, node)),
-                "{action} without an endpoint on an ingress node"
-            );
-            for name in cluster.nodes.keys().filter(|name| elsewhere(&record.object, name)) {
-                let node = &cluster.nodes[name];
-                // During a change of revision, the kernel keeps the acknowledged state.
-                let settled = |handover: &Handover| handover.from.is_some() && !handover.restart;
-                let gone_over = node.handover.as_ref().is_none_or(settled);
-                assert!(node.pool.is_some() && gone_over, "{action} while {name} has no agent");
-                let stray =
-                    |pod: &crate::cluster::Pod| pod.node == *name && pod.daemon_set.name == "kube-proxy";
-                assert!(
-                    !cluster.pods.values().any(stray),
-                    "{action} while kube-proxy itself still runs on {name}"
-                );
-                let said = cluster.reports[name].acknowledged.get(object.metadata.uid.as_ref().unwrap());
-                let wanted = Acknowledged {
-                    generation: object.metadata.generation.unwrap(),
-                    view: object.spec.elsewhere.into(),
-                };
-                assert_eq!(said, Some(&wanted), "{action} while {name} has not acknowledged");
-            }
-        }
-        Action::ShapeNode { node, identity, shape, step } => {
-            if cluster.nodes.get(node).is_none_or(|now| now.identity != *identity) {
-                return;
-            }
-            match step {
-                NodeStep::HandOver => {
-                    let (pool, revision) = (shape.pool.as_ref().unwrap(), shape.revision.as_ref().unwrap());
-                    let key = Key::new("kube-system", format!("proxy-agent-{pool}-{revision}"));
-                    assert!(cluster.daemon_sets.contains_key(&key), "{action} without a DaemonSet");
-                    assert!(
-                        is_kept_off(&cluster.daemon_sets[&World::kube_proxy_key()]),
-                        "{action} beside kube-proxy"
-                    );
-                    for (key, service) in &cluster.services {
-                        let serving: Vec<_> = living(cluster, service)
-                            .filter(|name| elsewhere(name, node))
-                            .map(|name| serving(cluster, name, key))
-                            .collect();
-                        let last = |serving: &Vec<&str>| *serving == [node.as_str()];
-                        assert!(!serving.iter().any(last), "{action}, the last that serves {key}");
-                    }
-                }
-                NodeStep::HandBack => {
-                    for (key, service) in &cluster.services {
-                        let Some(record) = service.record.as_ref().filter(|record| !record.retained) else {
-                            continue;
-                        };
-                        // Services whose object no longer exists delay the hand-back only briefly.
-                        if !cluster.objects.contains_key(&record.object) {
-                            continue;
-                        }
-                        assert!(
-                            !ours(&service.owners) || !elsewhere(&record.object, node),
-                            "{action} while {key} is still Local"
-                        );
-                    }
-                }
-                _ => {}
-            }
-        }
-        Action::DeletePool { daemon_set, .. } => {
-            let labelled =
-                cluster.nodes.values().filter_map(|node| node.pool.as_ref().zip(node.revision.as_ref()));
-            let mut names = labelled.map(|(pool, revision)| format!("proxy-agent-{pool}-{revision}"));
-            assert!(names.all(|name| name != daemon_set.name), "{action} while a node has its agent");
-            let back = cluster.nodes.values().filter_map(|node| {
-                node.pool.as_ref().zip(node.handover.as_ref().and_then(|handover| handover.from.as_ref()))
-            });
-            let mut names = back.map(|(pool, revision)| format!("proxy-agent-{pool}-{revision}"));
-            assert!(names.all(|name| name != daemon_set.name), "{action} while a node may go back to it");
-        }
-        Action::ReleaseKubeProxy { .. } | Action::ReturnTerms { .. } => {
-            assert!(
-                cluster.nodes.values().all(|node| node.pool.is_none()),
-                "{action} while a node has an agent"
-            );
-        }
-        Action::Finalizer { object, held: false, .. } => {
-            for (key, service) in cluster.services.iter().filter(|(key, _)| key.namespace != FORGED) {
-                let record = service.record.as_ref().filter(|record| record.object == *object);
-                assert!(record.is_none_or(|record| record.retained), "{action} while {key} is still changed");
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The objects that are not being deleted and whose label hides the Service.
-fn living<'c>(cluster: &'c Cluster, service: &'c Service) -> impl Iterator<Item = &'c str> {
-    cluster.objects.iter().filter_map(|(name, object)| {
-        let label = object.service_label();
-        let hides = service.labels.get(&label.key) == Some(&label.value);
-        (hides && object.metadata.deletion_timestamp.is_none()).then_some(name.as_str())
-    })
-}
-
-/// The nodes with a ready endpoint that show the Service in full: without an agent, or with one
-/// that reports the full view.
-fn serving<'c>(cluster: &'c Cluster, object: &str, service: &Key) -> Vec<&'c str> {
-    let uid = cluster.objects[object].metadata.uid.as_deref().unwrap();
-    let shows = |name: &str, node: &Node| {
-        let said = cluster.reports.get(name).and_then(|report| report.acknowledged.get(uid));
-        node.pool.is_none() || said.is_some_and(|said| said.view == View::Full)
-    };
-    let ready = cluster.ready_endpoints(service);
-    let nodes = cluster
-        .nodes
-        .iter()
-        .filter(|(name, node)| ready.get(name.as_str()).is_some_and(|count| *count > 0) && shows(name, node));
-    nodes.map(|(name, _)| name.as_str()).collect()
-}
-
-/// Each node has either no agent, so that the cluster's kube-proxy may run there, or an existing
-/// agent DaemonSet, unless its agent is restarting.
-fn one_kube_proxy_each(cluster: &Cluster) {
-    for (name, node) in &cluster.nodes {
-        let labelled = node.labels.contains_key("sourcepreserve.io/agent-pool");
-        assert_eq!(labelled, node.pool.is_some(), "{name}: {node:?}");
-        match (&node.pool, &node.revision) {
-            (Some(pool), Some(revision)) => {
-                let key = Key::new("kube-system", format!("proxy-agent-{pool}-{revision}"));
-                assert!(cluster.daemon_sets.contains_key(&key), "{name} has no kube-proxy: {node:?}");
-            }
-            (Some(_), None) => {
-                let restarts = node.handover.as_ref().is_some_and(|handover| handover.restart);
-                assert!(restarts, "{name} has no kube-proxy, and gets none: {node:?}");
-            }
-            (None, _) => {}
-        }
-    }
-}
-
-/// When settled, some node serves every changed Service that has an endpoint.
-fn reachable(cluster: &Cluster) {
-    for (key, service) in &cluster.services {
-        let ready = cluster.ready_endpoints(key);
-        let runs = cluster.nodes.keys().any(|name| ready.get(name.as_str()).is_some_and(|count| *count > 0));
-        for object in living(cluster, service).filter(|_| runs) {
-            assert!(!serving(cluster, object, key).is_empty(), "nobody answers for {key}: {service:?}");
-        }
     }
 }
 
@@ -515,6 +338,7 @@ proptest! {
         world.settle(allowed);
         one_kube_proxy_each(&world.cluster);
         reachable(&world.cluster);
+        skipped_services_are_served(&world.cluster);
 
         for object in world.cluster.objects.values() {
             let status = object.status.as_ref().unwrap();
@@ -545,6 +369,7 @@ proptest! {
             prop_assert!(!service.owners.iter().any(Owner::is_us), "{key}: {service:?}");
             prop_assert!(service.record.is_none(), "{key}: {service:?}");
             prop_assert!(!service.labels.contains_key("sourcepreserve.io/preserve"), "{key}: {service:?}");
+            prop_assert!(!service.is_taken_over(), "{key}: {service:?}");
             let declared = service.owners.iter().any(|owner| owner.field && owner.applies);
             prop_assert!(declared || service.policy == Some(TrafficPolicy::Cluster), "{key}: {service:?}");
         }

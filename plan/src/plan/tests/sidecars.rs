@@ -286,3 +286,53 @@ fn pods_are_counted_and_what_has_to_be_restarted_is_named() {
     assert_eq!(said(&world).unwrap().0, "Consistent");
     assert_eq!(counted(&world).restart, []);
 }
+
+fn redirecting(team: &str, port: u16) -> Value {
+    let redirect = json!({"inbound": {"method": "REDIRECT", "port": port}});
+    json!({"namespaceSelector": {"matchLabels": {"team": team}}, "redirect": redirect})
+}
+
+#[test]
+fn the_webhook_is_asked_about_all_pods_of_a_redirect_and_warns_those_that_it_leaves_alone() {
+    let mut world = world(&json!([entry("a", "Webhook"), redirecting("b", 1), redirecting("a", 1)]));
+    assert_eq!(story(&mut world).len(), 1);
+    let asked = webhooks(&world);
+    let conditions: Vec<_> = asked
+        .iter()
+        .map(|asked| (&asked["namespaceSelector"]["matchLabels"]["team"], &asked["matchConditions"]))
+        .collect();
+    assert_eq!(conditions, [(&json!("a"), &Value::Null), (&json!("b"), &Value::Null)]);
+}
+
+#[test]
+fn pods_of_a_redirect_are_counted_by_what_they_would_get_today() {
+    let mut world = world(&json!([redirecting("a", 15_006)]));
+    add(&mut world, "newer", &json!([redirecting("a", 15_007)]));
+    world
+        .cluster
+        .namespaces
+        .insert("shop".to_owned(), Arc::new([("team".to_owned(), "a".to_owned())].into()));
+    let rules = isp_api::sidecar::Rules::new(world.cluster.objects.values(), "sourcepreserve-system");
+    for (name, phase, has) in [("a-0", "Running", true), ("a-1", "Running", false), ("a-2", "Failed", false)]
+    {
+        let metadata = json!({"name": name, "namespace": "shop"});
+        let mut pod = json!({"metadata": metadata, "spec": {"containers": [{"name": "app"}]}, "status": {"phase": phase}});
+        let labels = [("team".to_owned(), "a".to_owned())].into();
+        let namespace = isp_api::sidecar::Namespace { name: "shop", labels: &labels };
+        if has {
+            pod = crate::build::pod_redirect::redirected(&rules, namespace, &pod, "image")
+                .unwrap()
+                .pod
+                .unwrap();
+        }
+        let facts = observe::redirect_pod(&serde_json::from_value(pod).unwrap());
+        world.cluster.redirects.extend(facts.map(|facts| (Key::new("shop", name), facts)));
+    }
+    story(&mut world);
+    let status = counted(&world);
+    assert_eq!((status.matching, status.consistent, status.stale), (2, 1, 1));
+    assert_eq!((&*status.restart[0].kind, &*status.restart[0].name), ("Pod", "a-1"));
+    assert_eq!(said(&world).unwrap().0, "Stale");
+    let newer = world.cluster.objects["newer"].status.as_ref().unwrap().sidecars.clone().unwrap();
+    assert_eq!(newer.matching, 0, "the older object decides about them");
+}

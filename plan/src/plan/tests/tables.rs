@@ -65,8 +65,14 @@ fn the_way_on_and_the_way_off_step_by_step() {
 #[test]
 fn nothing_is_touched_while_a_check_fails() {
     type Spoil = fn(&mut World);
-    let cases: [(&str, Spoil); 5] = [
+    let cases: [(&str, Spoil); 6] = [
         ("NoIngressEndpoint", |world| world.set_endpoints(&web(), "edge", 0)),
+        ("NoIngressEndpoint", |world| {
+            // A node without kube-proxy is left out; that does not make it an ingress node.
+            world.set_endpoints(&web(), "edge", 0);
+            world.add_node("virtual", &[("type", "virtual-kubelet")]);
+            world.set_endpoints(&web(), "virtual", 1);
+        }),
         ("NoIngressNodes", |world| world.node("edge", |node| node.labels.clear())),
         ("ServiceMissing", |world| drop(world.cluster.services.remove(&web()))),
         ("NotExposed", |world| world.service(&web(), |service| service.exposed = false)),
@@ -130,7 +136,7 @@ fn who_puts_the_policy_back_is_followed_once_and_then_reported() {
     assert!(story(&mut world).is_empty());
     let (status, _, message) = condition(&world, "Conflict");
     assert_eq!(status, "True");
-    assert!(message.contains("\"helm\" keeps putting back spec.externalTrafficPolicy"), "{message}");
+    assert!(message.contains("\"helm\" keeps reverting spec.externalTrafficPolicy"), "{message}");
     // A changed object is tried again.
     world.object("web", |_| {});
     assert_eq!(story(&mut world), ["localise-service service/web/frontend"]);

@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use isp_api::IngressSourcePreserve;
+use isp_api::names::SERVICE_PROXY_NAME_LABEL;
 use isp_api::preserve::TrafficPolicy;
 use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -36,25 +37,10 @@ impl DerefMut for World {
 }
 
 pub(super) fn kube_proxy() -> DaemonSetObject {
-    serde_json::from_value(json!({
-        "metadata": {"name": "kube-proxy", "namespace": "kube-system", "labels": {"k8s-app": "kube-proxy"}},
-        "spec": {
-            "selector": {"matchLabels": {"k8s-app": "kube-proxy"}},
-            "template": {
-                "metadata": {"labels": {"k8s-app": "kube-proxy"}},
-                "spec": {
-                    "containers": [{
-                        "name": "kube-proxy",
-                        "image": "kube-proxy:1",
-                        "command": ["/usr/local/bin/kube-proxy", "--config=/var/lib/kube-proxy/config.conf"],
-                        "volumeMounts": [{"name": "config", "mountPath": "/var/lib/kube-proxy"}],
-                    }],
-                    "volumes": [{"name": "config", "configMap": {"name": "kube-proxy"}}],
-                },
-            },
-        },
-    }))
-    .unwrap()
+    let mut set = isp_testkit::kube_proxy::daemon_set(None);
+    // Without tolerations, so that a tainted node has no kube-proxy.
+    set["spec"]["template"]["spec"].as_object_mut().unwrap().remove("tolerations").unwrap();
+    serde_json::from_value(set).unwrap()
 }
 
 impl World {
@@ -143,6 +129,23 @@ impl World {
     /// Another manager declares the policy by a forced apply.
     pub(super) fn declare_policy(&mut self, key: &Key, writer: &str, policy: TrafficPolicy) {
         self.service(key, |service| write_policy(service, writer, true, policy));
+    }
+
+    /// Somebody sets or removes the label by which kube-proxies skip the Service.
+    pub(super) fn set_proxy_name(&mut self, key: &Key, value: Option<&str>) {
+        self.service(key, |service| {
+            service.owners.iter_mut().for_each(|owner| {
+                owner.labels.remove(SERVICE_PROXY_NAME_LABEL);
+            });
+            match value {
+                Some(value) => {
+                    let labels = [SERVICE_PROXY_NAME_LABEL.to_owned()].into();
+                    service.owners.push(Owner { manager: "helm".to_owned(), labels, ..Owner::default() });
+                    service.labels.insert(SERVICE_PROXY_NAME_LABEL.to_owned(), value.to_owned());
+                }
+                None => drop(service.labels.remove(SERVICE_PROXY_NAME_LABEL)),
+            }
+        });
     }
 
     pub(super) fn set_endpoints(&mut self, key: &Key, node: &str, count: u32) {

@@ -11,14 +11,15 @@ use crate::node::view::ViewStore;
 fn facts_of(acknowledgement: FilterAcknowledgement) -> NodeFacts {
     let object = preserve("one", json!({"serviceLabel": {"value": "shared"}}));
     let store = ViewStore::default();
-    store.publish(view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, [&object]));
+    let node = isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() };
+    store.publish(view(node, [&object]), [&object]);
     facts(&reporting_agent(), &store.current().unwrap(), &acknowledgement)
 }
 
 #[test]
 fn nothing_is_acknowledged_before_kube_proxy_has_read_it() {
     let facts = facts_of(FilterAcknowledgement::not_synced(1, Some(false)));
-    assert!(!facts.ready.ready && !facts.status.views[0].relisted);
+    assert!(!facts.ready.ready && !facts.status.views[0].received);
     assert_eq!((facts.ready.reason, facts.status.views[0].generation), ("NotRelisted", 3));
 }
 
@@ -26,7 +27,7 @@ fn nothing_is_acknowledged_before_kube_proxy_has_read_it() {
 fn a_view_that_was_read_is_acknowledged_with_what_the_kernel_did() {
     let facts = facts_of(FilterAcknowledgement::synced(1, Some(true)));
     let view = &facts.status.views[0];
-    assert!(facts.ready.ready && view.relisted);
+    assert!(facts.ready.ready && view.received);
     assert_eq!((view.programmed, view.view), (Some(true), View::ClusterOnly));
 }
 
@@ -34,8 +35,8 @@ fn a_view_that_was_read_is_acknowledged_with_what_the_kernel_did() {
 fn a_kube_proxy_that_is_gone_is_told_and_what_it_had_stays_true() {
     let facts = facts_of(FilterAcknowledgement::synced(0, None));
     assert_eq!(facts.ready.reason, "KubeProxyNotConnected");
-    assert!(!facts.status.proxy_connected);
-    assert!(facts.status.views[0].relisted, "its rules are still in the kernel");
+    assert!(!facts.status.active);
+    assert!(facts.status.views[0].received, "its rules are still in the kernel");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) enum ProxyError {
     Path,
     #[error("the view of this node changed since this was read: list again")]
     Expired,
-    #[error("this agent does not know yet what this node may see")]
+    #[error("this agent does not know this node's view yet")]
     NoView,
     #[error("this agent cannot reach the API server")]
     Upstream,

@@ -22,7 +22,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Why the agent does not forward a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(super) enum RequestBodyError {
-    #[error("the body is larger than {LARGEST} bytes or broke off; kube-proxy sends only small Events")]
+    #[error("the body is larger than {LARGEST} bytes or incomplete; kube-proxy sends only small Events")]
     TooLarge,
     #[error("the body did not arrive within {} s", READ_TIMEOUT.as_secs())]
     Timeout,

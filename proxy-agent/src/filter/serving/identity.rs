@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::{ServingError, write};
-use crate::node::upstream::parse_certificates;
+use crate::filter::upstream::parse_certificates;
 
 /// It begins with a dot, so no mirrored file of kube-proxy has this name.
 const FILE: &str = ".identity";

@@ -4,6 +4,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kube::config::{AuthInfo, Kubeconfig, NamedAuthInfo};
 
 use super::identity::Identity;
@@ -34,10 +36,11 @@ pub(crate) fn mirror(
     for cluster in config.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
         cluster.server = Some(format!("https://{address}"));
         cluster.certificate_authority = None;
-        cluster.certificate_authority_data = Some(base64(&identity.ca)?);
+        cluster.certificate_authority_data = Some(STANDARD.encode(&identity.ca));
         cluster.tls_server_name = Some(identity.name.clone());
     }
-    let (certificate, key) = (base64(&identity.client.certificate)?, base64(&identity.client.key)?);
+    let (certificate, key) =
+        (STANDARD.encode(&identity.client.certificate), STANDARD.encode(&identity.client.key));
     let user = current_user(&mut config);
     user.client_certificate = None;
     user.client_certificate_data = Some(certificate);
@@ -83,11 +86,6 @@ fn current_user(config: &mut Kubeconfig) -> &mut AuthInfo {
         config.auth_infos.push(NamedAuthInfo { name, ..NamedAuthInfo::default() });
     }
     config.auth_infos[place].auth_info.get_or_insert_default()
-}
-
-/// Encodes a text as kubeconfigs do, with the type that Kubernetes objects use for it.
-fn base64(text: &str) -> Result<String, serde_json::Error> {
-    serde_json::from_value(serde_json::to_value(k8s_openapi::ByteString(text.as_bytes().to_vec()))?)
 }
 
 fn update(path: &Path, content: &str) -> Result<(), ServingError> {

@@ -136,7 +136,7 @@ async fn is_let_in(
     use rustls::pki_types::{PrivateKeyDer, ServerName};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    let chain = |pem: &str| crate::node::upstream::parse_certificates(pem.as_bytes()).unwrap();
+    let chain = |pem: &str| crate::filter::upstream::parse_certificates(pem.as_bytes()).unwrap();
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(chain(&identity.ca));
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());

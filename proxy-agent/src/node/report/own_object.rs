@@ -57,9 +57,9 @@ const WATCH_SECONDS: u32 = 290;
 
 /// Watches the object. Does not return. While the CRD is missing, the watch retries with growing
 /// pauses and logs once a minute.
-pub(crate) async fn follow(client: Client, node: String, observed: watch::Sender<ObservedStatus>) {
+pub(crate) async fn follow(client: Client, name: String, observed: watch::Sender<ObservedStatus>) {
     let nodes: Api<IngressSourceNode> = Api::all(client);
-    let mut events = Box::pin(events(nodes, named(&node).timeout(WATCH_SECONDS)));
+    let mut events = Box::pin(events(nodes, named(&name).timeout(WATCH_SECONDS)));
     let mut listing = ObservedStatus::Gone;
     while let Some(event) = events.next().await {
         let present = |object: IngressSourceNode| {
@@ -88,7 +88,7 @@ pub(crate) async fn follow(client: Client, node: String, observed: watch::Sender
 
 #[cfg(test)]
 mod tests {
-    use isp_api::preserve::Mode;
+    use isp_api::node::AgentMode;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use k8s_openapi::jiff::Timestamp;
     use serde_json::json;
@@ -100,13 +100,14 @@ mod tests {
         let mut written = IngressSourceNodeStatus {
             revision: String::new(),
             pool: "default".to_owned(),
-            mode: Mode::Filter,
+            mode: AgentMode::Filter,
             views: serde_json::from_value(json!([
-                {"object": "a", "uid": "1", "generation": 1, "view": "Hidden", "relisted": true},
-                {"object": "b", "uid": "2", "generation": 1, "view": "Hidden", "relisted": true},
+                {"object": "a", "uid": "1", "generation": 1, "view": "Hidden", "received": true},
+                {"object": "b", "uid": "2", "generation": 1, "view": "Hidden", "received": true},
             ]))
             .unwrap(),
-            proxy_connected: true,
+            active: true,
+            served: None,
             last_sync: Some(Time(Timestamp::now())),
             conditions: Vec::new(),
         };
@@ -126,8 +127,8 @@ mod tests {
         assert!(!more.differs_from(&written), "what others add is theirs");
         let order = changed(&|status| status["views"].as_array_mut().unwrap().reverse());
         assert!(!order.differs_from(&written));
-        assert!(changed(&|status| status["proxyConnected"] = json!(false)).differs_from(&written));
-        assert!(changed(&|status| status["views"][1]["relisted"] = json!(false)).differs_from(&written));
+        assert!(changed(&|status| status["active"] = json!(false)).differs_from(&written));
+        assert!(changed(&|status| status["views"][1]["received"] = json!(false)).differs_from(&written));
         assert!(
             changed(&|status| drop(status["views"].as_array_mut().unwrap().pop())).differs_from(&written)
         );

@@ -12,7 +12,8 @@ fn facts_of(names: &[&str], acknowledgement: &FilterAcknowledgement) -> NodeFact
     let object = |name: &&str| preserve(name, json!({"serviceLabel": {"value": "shared"}}));
     let objects: Vec<_> = names.iter().map(object).collect();
     let store = ViewStore::default();
-    store.publish(view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, &objects));
+    let node = isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() };
+    store.publish(view(node, &objects), &objects);
     facts(&reporting_agent(), &store.current().unwrap(), acknowledgement)
 }
 
@@ -21,7 +22,7 @@ fn an_object_in_doubt_is_never_acknowledged() {
     // The younger of two objects with one label.
     let facts = facts_of(&["a", "b"], &FilterAcknowledgement::synced(1, Some(true)));
     let views = &facts.status.views;
-    assert!(views[0].relisted && !views[1].relisted);
+    assert!(views[0].received && !views[1].received);
     let ready = &facts.ready;
     assert!(!ready.ready && ready.message.contains("b: spec.serviceLabel"), "{}", ready.message);
 }

@@ -7,18 +7,17 @@ use isp_api::names::SERVICE_LABEL;
 use isp_api::node::AcknowledgedView;
 use isp_api::view::{NodeView, View, view};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
+use isp_testkit::churn::{Setting, insist};
+use isp_testkit::random::Random;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
-use super::churn::insist;
-use super::random::Random;
 use crate::harness::NODE;
 
 const INGRESS: &str = "churn.example/ingress";
 const OWN_KEY: &str = "churn.example/preserve";
-pub(super) const LABEL_KEYS: [&str; 2] = [SERVICE_LABEL, OWN_KEY];
 
 /// The possible objects, and the key of their label. The first two always exist, and every change
 /// of the node's role changes the view of at least one of them.
@@ -31,11 +30,18 @@ pub(super) const OBJECTS: [(&str, &str); 6] = [
     ("view-4", OWN_KEY),
 ];
 
-/// Returns a label of some object, as key and value.
-pub(super) fn any_label(random: &mut Random) -> (&'static str, &'static str) {
-    let (object, key) = random.pick(&OBJECTS);
-    (key, object)
-}
+/// What the Services are about.
+pub(super) const SETTING: Setting = Setting {
+    node: NODE,
+    labels: &[
+        (SERVICE_LABEL, "steady-a"),
+        (SERVICE_LABEL, "steady-b"),
+        (SERVICE_LABEL, "view-1"),
+        (SERVICE_LABEL, "view-2"),
+        (OWN_KEY, "view-3"),
+        (OWN_KEY, "view-4"),
+    ],
+};
 
 /// The stage that a change has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,12 +199,12 @@ impl Views {
             .collect();
         let reached = |view: &AcknowledgedView| match stage {
             Stage::Known => true,
-            Stage::Relisted => view.relisted,
-            Stage::Programmed => view.relisted && view.programmed == Some(true),
+            Stage::Relisted => view.received,
+            Stage::Programmed => view.received && view.programmed == Some(true),
         };
         let views = status.views.into_iter().filter(reached);
         let come: BTreeSet<_> =
             views.map(|view| (view.object, view.uid, view.generation, view.view)).collect();
-        come == wanted && (stage == Stage::Known || status.proxy_connected)
+        come == wanted && (stage == Stage::Known || status.active)
     }
 }

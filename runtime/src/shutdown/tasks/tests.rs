@@ -50,7 +50,7 @@ async fn a_task_that_does_not_end_is_cut_off_and_named() {
     shutdown.request();
     let error = tasks.finish(SHORT).await.unwrap_err();
     assert!(matches!(&error, TasksError::StillRunning { tasks, .. } if tasks == &["deaf", "stubborn"]));
-    assert!(error.to_string().starts_with("still running 50ms after"), "{error}");
+    assert!(error.to_string().starts_with("tasks still running 50ms after"), "{error}");
 }
 
 #[tokio::test]

@@ -21,12 +21,26 @@ static HANDLER: LazyLock<(Runtime, Router)> = LazyLock::new(|| {
         Ok::<_, std::convert::Infallible>(Response::new(Body::from(empty.to_string())))
     });
     let cache = Cache::new("sourcepreserve-system".to_owned());
-    cache.take_objects(&BTreeMap::from([("newer".to_owned(), fine())]));
+    let mut newer = fine();
+    let redirect = json!({"inbound": {"method": "TPROXY", "port": 15006}, "outbound": {"port": 15001}, "exempt": {"uids": [1]}});
+    let own = json!([{"namespaceSelector": {"matchLabels": {"proxy": "own"}}, "redirect": redirect}]);
+    newer.spec.sidecars.extend(object("x", &json!([]), &own).spec.sidecars);
+    cache.take_objects(&BTreeMap::from([("newer".to_owned(), newer)]));
     let shop = labels(&[("team", "shop"), ("istio-injection", "enabled")]);
-    cache.take_namespaces(&BTreeMap::from([("shop".to_owned(), Arc::new(shop))]));
+    let own = labels(&[("proxy", "own")]);
+    cache.take_namespaces(&BTreeMap::from([
+        ("shop".to_owned(), Arc::new(shop)),
+        ("own".to_owned(), Arc::new(own)),
+    ]));
     // No pauses and no waiting, to allow many cases.
     let limits = Limits { rest: Duration::ZERO, ..inventory::LIMITS };
-    let (admission, reader) = Admission::with_limits(Arc::new(cache), Arc::default(), limits, Duration::ZERO);
+    let (admission, reader) = Admission::with_limits(
+        Arc::new(cache),
+        "redirect:1".to_owned(),
+        Arc::default(),
+        limits,
+        Duration::ZERO,
+    );
     runtime.spawn(reader.run(Client::new(nobody, "default")));
     let router = router(Arc::new(admission));
     drop(inside);
@@ -68,6 +82,8 @@ fn reviews() -> impl Strategy<Value = Vec<u8>> {
             Just("annotations".to_owned()),
             Just("spec".to_owned()),
             Just("hostNetwork".to_owned()),
+            Just("initContainers".to_owned()),
+            Just("securityContext".to_owned()),
             Just("name".to_owned()),
             ".{0,8}"
         ];
@@ -86,7 +102,10 @@ fn reviews() -> impl Strategy<Value = Vec<u8>> {
     let request = (
         field("uid", json!("1"), value.clone()),
         field("operation", json!("CREATE"), value.clone()),
-        field("namespace", json!("shop"), value.clone()),
+        prop_oneof![
+            field("namespace", json!("shop"), value.clone()),
+            field("namespace", json!("own"), value.clone()),
+        ],
         field("object", usual, value.clone()),
         field("oldObject", Value::Null, value.clone()),
         field("subResource", Value::Null, value),

@@ -45,11 +45,11 @@ fn a_certificate_that_fits_is_taken_and_any_other_is_refused_with_the_reason() {
     other_key.data.as_mut().unwrap().insert("tls.key".to_owned(), key);
     let later = now + Duration::from_hours(2);
     for (secret, now, text) in [
-        (None, now, "has cert-manager made it"),
-        (without("tls.crt"), now, "no tls.crt"),
-        (without("tls.key"), now, "no tls.key"),
-        (without("ca.crt"), now, "no ca.crt"),
-        (Some(other_key), now, "do not fit"),
+        (None, now, "has cert-manager created it"),
+        (without("tls.crt"), now, "no readable tls.crt"),
+        (without("tls.key"), now, "no readable tls.key"),
+        (without("ca.crt"), now, "no readable ca.crt"),
+        (Some(other_key), now, "do not match"),
         (Some(secret(now, SERVER, &one, &other)), now, "UnknownIssuer"),
         (Some(secret(now, "other.system.svc", &one, &one)), now, "for webhook.system.svc"),
         (Some(secret(now, SERVER, &one, &one)), later, "expired"),

@@ -138,9 +138,9 @@ fn lifetimes_have_to_fit_together() {
     assert!(Lifetimes::new(18 * second, 4 * second, 3 * second).is_ok());
     for (authority, leaf, overlap, text) in [
         (day, second * 60, day / 5, "--overlap 17280s is more than a sixth of --ca-lifetime 86400s"),
-        (day, second * 60, day / 5, "at most 14400s, or an authority that lives for at least 103680s"),
+        (day, second * 60, day / 5, "at most 14400s, or a CA lifetime of at least 103680s"),
         (day, 2 * day, second, "--leaf-lifetime 172800s is longer than --ca-lifetime 86400s"),
-        (day, 2 * second, second, "choose 3s at least"),
+        (day, 2 * second, second, "choose at least 3s"),
         (day, second * 60, Duration::ZERO, "--overlap 0s"),
         (day, second * 60, second / 2, "--overlap 0.5s"),
     ] {

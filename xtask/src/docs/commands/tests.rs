@@ -33,15 +33,15 @@ fn a_block_that_does_not_say_it_is_found() {
         ("sh test=it_fails", "there is no test it_fails"),
         (
             "sh test=it_looks_elsewhere",
-            "the test it_looks_elsewhere does not take its commands from here: its source lacks \"a.md\" or its own name",
+            "the test it_looks_elsewhere does not read its commands from this page: its source does not contain \"a.md\" or its own name",
         ),
         (
             "sh test=it_takes_nothing",
-            "the test it_takes_nothing does not take its commands from here: its source lacks \"a.md\" or its own name",
+            "the test it_takes_nothing does not read its commands from this page: its source does not contain \"a.md\" or its own name",
         ),
         ("sh needs=luck", "needs=luck is neither test=<function> nor needs=<one of cloud, release, machine>"),
-        ("bash", "commands are in sh or console"),
-        ("", "a block without a language: text, if it is none"),
+        ("bash", "use sh or console for commands"),
+        ("", "the block has no language; use text if there is none"),
     ] {
         assert_eq!(problems(fence), [format!("a.md:1: {what}")]);
     }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::check;
 use crate::docs::markdown::Page;
 
-/// The problems with the links of `docs/a.md`, next to a README with one heading.
+/// The problems with the links of a page, next to a README with one heading.
 fn problems(text: &str) -> Vec<String> {
     let pages = [Page::read("docs/a.md", text), Page::read("README.md", "# Top")];
     let pages: BTreeMap<_, _> = pages.into_iter().map(|page| (page.path.clone(), page)).collect();
@@ -39,8 +39,8 @@ fn what_is_no_https_address_or_leads_out_is_refused() {
     assert_eq!(
         problems("[a](http://kubernetes.io) [b](https://nowhere) [c](../../etc)"),
         [
-            "docs/a.md:1: http://kubernetes.io is no https address",
-            "docs/a.md:1: https://nowhere is no https address",
+            "docs/a.md:1: http://kubernetes.io is not an https URL",
+            "docs/a.md:1: https://nowhere is not an https URL",
             "docs/a.md:1: ../../etc leads out of the repository",
         ]
     );

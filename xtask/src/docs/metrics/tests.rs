@@ -18,7 +18,7 @@ impl Metrics {
             Unit::Seconds,
             self.duration.clone(),
         );
-        registry.register("leader", "Whether this replica acts", self.leader.clone());
+        registry.register("leader", "Whether this replica is the leader", self.leader.clone());
     }
 }
 "#;

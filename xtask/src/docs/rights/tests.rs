@@ -68,15 +68,19 @@ fn what_is_not_granted_and_what_is_not_told_are_named() {
         compare(&page, &manifests()),
         [
             (13, "no manifest grants this: kitchen/cook: in kitchen, get secrets".to_owned()),
-            (1, "no table of rights has this: kitchen/cook: in kitchen, get secrets named recipe".to_owned()),
+            (
+                1,
+                "no table of permissions lists this: kitchen/cook: in kitchen, get secrets named recipe"
+                    .to_owned()
+            ),
         ]
     );
     let page = PAGE.replace("list, watch", "list, watch, list");
-    assert!(compare(&page, &manifests())[0].1.starts_with("this is here twice: "));
+    assert!(compare(&page, &manifests())[0].1.starts_with("this permission is listed twice: "));
     let page = PAGE.replace("`daemonsets.apps` named `one`", "daemonsets");
     assert_eq!(
         compare(&page, &manifests())[0],
-        (11, "a right names verbs, and resources between backticks".to_owned())
+        (11, "a permission needs verbs, and resources between backticks".to_owned())
     );
     assert_eq!(compare("", &manifests()).len(), 7);
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::{Ending, Summary};
+use crate::test::slowest::Durations;
 use crate::test::{Layer, Tally};
 
 fn ran(passed: usize, failed: usize, ignored: usize) -> Ending {
@@ -9,7 +10,7 @@ fn ran(passed: usize, failed: usize, ignored: usize) -> Ending {
 }
 
 fn summary(layers: Vec<(Layer, Ending)>) -> Summary {
-    Summary { lint: vec![], layers, all_must_run: false }
+    Summary { lint: vec![], layers, durations: Durations::default(), all_must_run: false }
 }
 
 #[test]
@@ -58,11 +59,21 @@ fn ignored_tests_count_as_failed() {
 fn lint_and_programs_that_die_count_as_failed() {
     let problems = vec!["`cargo test` failed, exit status: 101".to_owned()];
     let died = Ending::Ran { tally: Tally::default(), problems, duration: Duration::ZERO };
-    let broken = Summary { lint: vec!["clippy"], layers: vec![(Layer::Api, died)], all_must_run: false };
+    let broken = Summary { lint: vec!["clippy"], ..summary(vec![(Layer::Api, died)]) };
 
     assert!(broken.to_string().ends_with(
         "failed: lint: clippy\n\
          failed: api: `cargo test` failed, exit status: 101\n\
          0 passed, 2 failed\n"
     ));
+}
+
+#[test]
+fn the_slowest_programs_stand_below_the_layers() {
+    let mut one = summary(vec![(Layer::Lab, ran(1, 0, 0))]);
+    one.durations.add("     Running tests/lab_mesh/main.rs (target/debug/deps/lab_mesh-0123456789abcdef)");
+    one.durations
+        .add("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 9.00s");
+    let end = "slowest test programs\n     9.0 s  lab_mesh\n1 passed, 0 failed\n";
+    assert!(one.to_string().ends_with(end), "{one}");
 }

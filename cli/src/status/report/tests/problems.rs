@@ -24,7 +24,8 @@ web: Unknown, was Ready when the operator last ran
 
 #[test]
 fn an_object_that_cannot_begin_says_why_with_the_remedy() {
-    let message = "spec.ingressNodes.selector matches no node: label the nodes that take in the traffic";
+    let message =
+        "spec.ingressNodes.selector matches no node: label the nodes that receive the external traffic";
     let extra = [("Ready", false, "NoIngressNodes", message), ("Progressing", false, "Stopped", message)];
     let web = stands("web", "Pending", 0, &extra, json!({}));
     let nodes = nodes(&[("work-1", &[], false), ("work-2", &[], false)]);
@@ -32,7 +33,7 @@ fn an_object_that_cannot_begin_says_why_with_the_remedy() {
 web: Pending for 3h5m
   services   none
   nodes      no node needs an agent
-  problem    spec.ingressNodes.selector matches no node: label the nodes that take in the traffic (for 3h5m)
+  problem    spec.ingressNodes.selector matches no node: label the nodes that receive the external traffic (for 3h5m)
   to do      kubectl label node <node> node-role.kubernetes.io/ingress=   # each node that receives the traffic, of work-1, work-2
 ");
 }

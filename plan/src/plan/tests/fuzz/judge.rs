@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use isp_api::node::AgentMode;
+
 use crate::action::{Action, Returned};
 use crate::cluster::{Cluster, Key, Service};
 use crate::own::OwnKind;
@@ -86,7 +88,18 @@ pub(super) fn is_ours(world: &Simulation, forged: &Forged, action: &Action) {
             let made = daemon_set.name.starts_with("proxy-agent-") && !daemon_set.name.contains("hostile");
             assert!(made || forged.daemon_sets.contains(daemon_set), "{action}: somebody else made it");
         }
-        Action::Forget { node, .. } => {
+        Action::Forget { report, .. } => {
+            let beside = cluster.reports.get(report).is_some_and(|report| report.mode == AgentMode::Beside);
+            if let Some(node) = report.strip_suffix(".beside").filter(|_| beside) {
+                let runs = |set: &Key| set.name == "proxy-agent-beside" && set.namespace == "kube-system";
+                let agents = cluster.daemon_sets.iter().any(|(key, set)| runs(key) && set.made);
+                assert!(
+                    !agents || !cluster.nodes.contains_key(node),
+                    "{action} while the node has its agent"
+                );
+                return;
+            }
+            let node = report;
             let stopped = |node: &crate::cluster::Node| {
                 node.handover.as_ref().is_some_and(|handover| handover.restart) && node.revision.is_none()
             };
@@ -98,7 +111,11 @@ pub(super) fn is_ours(world: &Simulation, forged: &Forged, action: &Action) {
             let named = match kind {
                 OwnKind::PodWebhook => name == "0-sourcepreserve.io",
                 OwnKind::PodPolicy | OwnKind::PodPolicyBinding => name.starts_with("sourcepreserve."),
-                OwnKind::Account => name == "proxy-agent" && is_home(cluster, &key.namespace),
+                // An account may be left in a namespace that no object names any more.
+                OwnKind::Account => {
+                    let is_deleted = matches!(action, Action::DeleteOwn { .. });
+                    name == "proxy-agent" && (is_deleted || is_home(cluster, &key.namespace))
+                }
                 _ => name.starts_with("sourcepreserve-"),
             };
             assert!(named, "{action}: a name of others");
@@ -119,7 +136,11 @@ fn returns_what_was_taken(cluster: &Cluster, action: &Action, key: &Key, owner: 
         listed.into_iter().any(|known| known.namespace == key.namespace && known.name == key.name)
     };
     let told = service.record.as_ref().and_then(|record| cluster.objects.get(&record.object));
-    let everything = matches!(fields, Returned::Everything { .. });
+    let everything = matches!(fields, Returned::Everything { .. } | Returned::ToKubeProxy);
+    if matches!(fields, Returned::ToKubeProxy) {
+        let name = service.labels.get("service.kubernetes.io/service-proxy-name");
+        assert_eq!(name.map(String::as_str), Some("ingress-source-preserve"), "{action}");
+    }
     assert!(wrote(service) || everything && told.is_some_and(lists), "{action}: nothing was taken from it");
     assert!((owner != US || everything) && !owner.is_empty() && owner.len() <= 128, "{action} to {owner:?}");
     if let Returned::Label(label) = fields {

@@ -7,7 +7,9 @@ use super::dice::Dice;
 
 pub(super) const US: &str = "sourcepreserve-operator";
 
-const LABELS: [&str; 9] = [
+const LABELS: [&str; 11] = [
+    "service.kubernetes.io/service-proxy-name",
+    "sourcepreserve.io/agent-mode",
     "sourcepreserve.io/preserve",
     "sourcepreserve.io/agent-pool",
     "sourcepreserve.io/agent-revision",
@@ -38,7 +40,7 @@ fn annotation(dice: &mut Dice, name: &str) -> String {
         "sourcepreserve.io/original" => json!({
             "object": dice.text(), "policy": dice.pick(&["Cluster", "Local"]), "policyOwner": dice.text(),
             "healthCheckNodePort": dice.number(), "generation": dice.integer(), "labelled": dice.number(), "localised": dice.number(),
-            "opened": dice.one_in(2), "fellBack": dice.one_in(2), "retained": dice.one_in(2), "owner": dice.text(),
+            "opened": dice.one_in(2), "skipped": dice.one_in(2), "takenOver": dice.number(), "fellBack": dice.one_in(2), "retained": dice.one_in(2), "owner": dice.text(),
             "label": {"key": dice.pick(&LABELS), "value": dice.text(), "owner": dice.text()},
             "terms": terms(dice),
         }),
@@ -156,13 +158,14 @@ pub(super) fn report(dice: &mut Dice, mut metadata: Value) -> Value {
     let views: Vec<Value> = (0..dice.below(4)).map(|_| {
         json!({
             "object": dice.text(), "uid": dice.pick(&["", "uid-1", "uid-8", "uid-9", "uid-10"]), "generation": dice.integer(),
-            "view": dice.pick(&["Full", "ClusterOnly", "Hidden"]), "relisted": dice.one_in(2), "programmed": dice.one_in(2),
+            "view": dice.pick(&["Full", "ClusterOnly", "Hidden"]), "received": dice.one_in(2), "programmed": dice.one_in(2),
+            "services": [dice.pick(&["web/frontend", "tenant/hostile-0", "", "/"])],
         })
     }).collect();
     json!({
         "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourceNode", "metadata": metadata, "spec": {},
         "status": {
-            "pool": dice.text(), "revision": dice.text(), "mode": "Filter", "proxyConnected": dice.one_in(2),
+            "pool": dice.text(), "revision": dice.text(), "mode": dice.pick(&["Filter", "Beside"]), "active": dice.one_in(2),
             "views": views, "lastSync": dice.real_time(),
             "conditions": [{"type": "Ready", "status": dice.text(), "reason": dice.text(), "message": dice.text(), "lastTransitionTime": dice.real_time()}],
         },
@@ -279,6 +282,7 @@ pub(super) fn preserve(dice: &mut Dice, mut metadata: Value) -> Value {
         "spec": {
             "ingressNodes": {"selector": selector(dice)},
             "services": [target],
+            "mode": dice.pick(&["Filter", "Filter", "Beside"]),
             "nodePools": [{"name": dice.pick(&["default", "even"]), "selector": selector(dice)}],
             "deletionPolicy": dice.pick(&["Restore", "Retain"]),
             "conflictPolicy": dice.pick(&["Report", "Force"]),
@@ -287,7 +291,14 @@ pub(super) fn preserve(dice: &mut Dice, mut metadata: Value) -> Value {
                 "maxUnavailable": if dice.one_in(2) { json!(65535) } else { json!("100%") },
                 "progressDeadlineSeconds": dice.one_of([1, 600, u32::MAX]), "paused": dice.one_in(4),
             },
-            "sidecars": [{"namespaceSelector": selector(dice), "podSelector": selector(dice), "via": dice.pick(&["Webhook", "Policy"])}],
+            "sidecars": [
+                {"namespaceSelector": selector(dice), "podSelector": selector(dice), "via": dice.pick(&["Webhook", "Policy"])},
+                {
+                    "namespaceSelector": selector(dice), "podSelector": selector(dice), "via": dice.pick(&["Webhook", "Policy"]),
+                    // None of it has to be valid: the object may be older than the schema.
+                    "redirect": {"outbound": {"port": dice.one_of([0, 15_001]), "destinations": [dice.pick(&["10.0.0.0/8", "", "x"])]}},
+                },
+            ],
         },
     });
     if dice.one_in(3) {

@@ -1,24 +1,12 @@
 //! Compares the narrowed text with that of a reader that has the whole document.
 
 use hyper::body::Bytes;
-use isp_api::view::view;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::{Format, Narrower};
 use super::*;
-use crate::fixtures::preserve;
-
-/// Services with `a=1` are `ClusterOnly`, those with `b=2` are `Hidden`.
-fn narrowing() -> Arc<Narrowing> {
-    let object = |name: &str, key: &str, value: &str, elsewhere: &str| {
-        preserve(name, json!({"serviceLabel": {"key": key, "value": value}, "elsewhere": elsewhere}))
-    };
-    let objects = [object("one", "a", "1", "ClusterOnly"), object("two", "b", "2", "Hidden")];
-    Arc::new(
-        view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, &objects).narrowing,
-    )
-}
+use crate::fixtures::narrowing;
 
 /// Feeds the bytes in pieces of these sizes, repeatedly, and checks that the body is complete.
 fn narrow(kind: BodyKind, text: &str, sizes: &[usize]) -> Result<(String, StreamSummary), WireError> {

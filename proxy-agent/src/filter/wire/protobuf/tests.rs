@@ -1,16 +1,13 @@
 //! Compares the narrowed bytes with an independent writer and reader of the messages that matter.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use isp_api::view::{Narrowing, view};
 use proptest::prelude::*;
-use serde_json::json;
 
 use hyper::body::Bytes;
 
 use super::super::{BodyKind, Format, Narrower, StreamSummary, WireError};
-use crate::fixtures::preserve;
+use crate::fixtures::narrowing;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Service {
@@ -169,17 +166,6 @@ fn read_events(mut bytes: &[u8]) -> Vec<Service> {
         bytes = &bytes[4 + length..];
     }
     found
-}
-
-/// Services with `a=1` are `ClusterOnly`, those with `b=2` are `Hidden`.
-fn narrowing() -> Arc<Narrowing> {
-    let object = |name: &str, key: &str, value: &str, elsewhere: &str| {
-        preserve(name, json!({"serviceLabel": {"key": key, "value": value}, "elsewhere": elsewhere}))
-    };
-    let objects = [object("one", "a", "1", "ClusterOnly"), object("two", "b", "2", "Hidden")];
-    Arc::new(
-        view(isp_api::validate::NodeIdentity { name: "n", labels: &BTreeMap::new() }, &objects).narrowing,
-    )
 }
 
 fn is_narrowed(service: &Service) -> bool {

@@ -1,0 +1,55 @@
+//! SIGINT and SIGTERM, from the moment of [`Interrupt::listen`] on. They no longer end the program,
+//! so that it can delete its helper pod.
+
+use std::future;
+use std::io;
+
+use tokio::sync::watch;
+
+/// Whether a signal has come.
+pub(crate) struct Interrupt(watch::Receiver<bool>);
+
+impl Interrupt {
+    pub(crate) fn listen() -> io::Result<Self> {
+        let signal = signals()?;
+        let (sender, receiver) = watch::channel(false);
+        tokio::spawn(async move {
+            signal.await;
+            sender.send_replace(true);
+            // Without a sender, the receiver would take its end for a signal.
+            future::pending::<()>().await;
+        });
+        Ok(Self(receiver))
+    }
+
+    /// Waits for a signal; returns at once if it has come already.
+    pub(crate) async fn come(&self) {
+        let mut receiver = self.0.clone();
+        if receiver.wait_for(|come| *come).await.is_err() {
+            future::pending::<()>().await;
+        }
+    }
+
+    pub(crate) fn has_come(&self) -> bool {
+        *self.0.borrow()
+    }
+}
+
+#[cfg(unix)]
+fn signals() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn signals() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
