@@ -133,6 +133,9 @@ async fn round(seed: u64, count: usize, figures: &mut Figures) {
         let services: Vec<Generated> =
             (1..=PLACES).take(size).map(|place| generate(&mut dice, place, &without_node)).collect();
         program(&objects, &served, &services, set).await;
+        for served in &served {
+            served.world.forget_connections();
+        }
         let programmed = started.elapsed();
         let rules = Rules::new(settings, &services);
         let cases: Vec<Case> = services

@@ -84,6 +84,12 @@ impl World {
             .into();
         Self { netns, _endpoints: endpoints }
     }
+
+    /// Forgets all tracked connections. Both proxies keep the UDP flows of an endpoint that serves
+    /// one of the port's frontends; a later client with the same source port would join such a flow.
+    pub(crate) fn forget_connections(&self) {
+        self.netns.check("node", &["conntrack", "--flush"], "").unwrap();
+    }
 }
 
 /// The addresses that endpoints of a place have.
