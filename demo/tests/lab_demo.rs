@@ -1,181 +1,84 @@
-//! The demo as people run it, and as they interrupt it.
+//! The demo without a mesh, as people run it in each IP family, and as they interrupt it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use isp_testkit::demo::{demo, is_gone, report};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-fn demo(name: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isp-demo"));
-    command.args(["--json", "--name", name]).stdin(Stdio::null());
-    command
-}
-
-fn report(output: &Output) -> Value {
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stdout));
-    assert!(!told.contains('\x1b'), "control characters without a terminal:\n{told}");
-    println!("{told}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn is_gone(name: &str) -> bool {
-    isp_lab::list().unwrap().iter().all(|(lab, _)| lab != name)
-}
-
-/// Source, destination, what was seen (by the gateway, by the application, the policy's status),
-/// and whether the request went through the router.
-type Row = (&'static str, &'static str, Option<(&'static str, &'static str, u64)>, Option<bool>);
-
-/// Pods have another address in each run.
-const POD: &str = "a pod on work-1";
-const GATEWAY: &str = "the gateway's pod";
-
-const BEFORE: [Row; 14] = [
-    ("client", "external-address", Some(("10.244.1.1", "127.0.0.6", 403)), None),
-    ("other-client", "external-address", Some(("10.244.1.1", "127.0.0.6", 403)), None),
-    ("pod", "external-address", Some(("10.90.0.12", "127.0.0.6", 403)), Some(false)),
-    ("host", "external-address", Some(("10.90.0.12", "127.0.0.6", 403)), Some(false)),
-    ("client", "ingress-node-port", Some(("10.244.1.1", "127.0.0.6", 403)), None),
-    ("other-client", "ingress-node-port", Some(("10.244.1.1", "127.0.0.6", 403)), None),
-    ("pod", "ingress-node-port", Some(("10.244.1.1", "127.0.0.6", 403)), None),
-    ("host", "ingress-node-port", Some(("10.244.1.1", "127.0.0.6", 403)), None),
-    ("client", "other-node-port", Some(("10.90.0.13", "127.0.0.6", 403)), None),
-    ("other-client", "other-node-port", Some(("10.90.0.13", "127.0.0.6", 403)), None),
-    ("pod", "other-node-port", Some(("10.90.0.13", "127.0.0.6", 403)), None),
-    ("host", "other-node-port", Some(("10.90.0.13", "127.0.0.6", 403)), None),
-    ("pod", "cluster-ip", Some((POD, "127.0.0.6", 403)), None),
-    ("host", "cluster-ip", Some(("10.90.0.12", "127.0.0.6", 403)), None),
-];
-
-const AFTER: [Row; 14] = [
-    ("client", "external-address", Some(("198.51.100.10", GATEWAY, 200)), None),
-    ("other-client", "external-address", Some(("203.0.113.10", GATEWAY, 403)), None),
-    ("pod", "external-address", Some(("10.90.0.12", GATEWAY, 403)), Some(true)),
-    ("host", "external-address", Some(("10.90.0.12", GATEWAY, 403)), Some(true)),
-    ("client", "ingress-node-port", Some(("198.51.100.10", GATEWAY, 200)), None),
-    ("other-client", "ingress-node-port", Some(("203.0.113.10", GATEWAY, 403)), None),
-    ("pod", "ingress-node-port", Some(("10.90.0.12", GATEWAY, 403)), None),
-    ("host", "ingress-node-port", Some(("10.90.0.12", GATEWAY, 403)), None),
-    ("client", "other-node-port", None, None),
-    ("other-client", "other-node-port", None, None),
-    ("pod", "other-node-port", None, None),
-    ("host", "other-node-port", None, None),
-    ("pod", "cluster-ip", Some((POD, GATEWAY, 403)), None),
-    ("host", "cluster-ip", Some(("10.90.0.12", GATEWAY, 403)), None),
-];
-
-/// A cell in the format of its row. Names replace the addresses that differ from run to run.
-fn seen(cell: &Value) -> Value {
-    let named = |address: &Value| match address.as_str().unwrap_or_default() {
-        ip if ip.starts_with("10.244.2.") => json!(POD),
-        ip if ip.starts_with("10.244.1.") && ip != "10.244.1.1" => json!(GATEWAY),
-        ip => json!(ip),
-    };
-    let seen = &cell["seen"];
-    let seen = match seen {
-        Value::Null => Value::Null,
-        seen => json!([named(&seen["gateway"]), named(&seen["application"]), seen["status"]]),
-    };
-    json!([cell["from"], cell["to"], seen, cell["seen"]["throughRouter"]])
-}
-
-#[test]
-fn in_a_mesh_every_cell_is_as_it_should_be() {
-    // `cargo xtask demo` passes its arguments to this program; README uses none.
-    let [readme] = isp_lab::docs::commands("README.md", "in_a_mesh_every_cell_is_as_it_should_be").unwrap();
-    assert_eq!(readme.words(), [["cargo", "xtask", "demo"]]);
-    expect_cells_of_a_mesh(&report(&demo("demo-mesh").output().unwrap()));
-    assert!(is_gone("demo-mesh"));
-}
-
-fn expect_cells_of_a_mesh(report: &Value) {
-    for (table, (stage, rows)) in
-        [("before", BEFORE), ("after", AFTER), ("restored", BEFORE)].iter().enumerate()
-    {
-        let told = &report["tables"][table];
-        assert_eq!(told["stage"], *stage);
-        let cells: Vec<Value> = told["cells"].as_array().unwrap().iter().map(seen).collect();
-        let rows: Vec<Value> = rows.iter().map(|row| json!(row)).collect();
-        assert_eq!(cells, rows, "{stage}");
-    }
-    assert_eq!(report["steady"]["failed"], 0);
-    assert!(report["steady"]["sent"].as_u64().unwrap() > 500, "{}", report["steady"]);
-    assert_eq!(report["asItShouldBe"], true);
-}
-
-/// kube-proxy's modes. The campaign runs all combinations of a demo in mode Beside.
-fn proxy_modes(most_telling: &'static str) -> Vec<&'static str> {
-    match std::env::var_os("ISP_SOAK_BESIDE") {
-        None => vec![most_telling],
-        Some(_) => vec!["nftables", "iptables"],
-    }
-}
-
-#[test]
-fn beside_in_a_mesh_every_cell_is_the_same_and_kube_proxy_is_untouched() {
-    for proxy_mode in proxy_modes("nftables") {
-        let arguments = ["--mode", "beside", "--proxy-mode", proxy_mode];
-        let report = report(&demo("demo-beside-mesh").args(arguments).output().unwrap());
-        expect_cells_of_a_mesh(&report);
-        assert_eq!((&report["mode"], &report["kubeProxyChanges"]), (&json!("Beside"), &json!([])));
-        assert!(is_gone("demo-beside-mesh"));
-    }
-}
-
-#[test]
-fn without_a_mesh_and_with_iptables_in_one_mode_after_the_other() {
-    for mode in ["Filter", "Beside"] {
-        let arguments = ["--no-istio", "--proxy-mode", "iptables", "--mode", mode];
-        let report = report(&demo("demo-plain").args(arguments).output().unwrap());
-        let client = |table: usize| report["tables"][table]["cells"][0]["seen"]["application"].clone();
-        assert_eq!([0, 1, 2].map(client), ["10.244.1.1", "198.51.100.10", "10.244.1.1"]);
-        assert_eq!((&report["asItShouldBe"], &report["steady"]["failed"]), (&json!(true), &json!(0)));
-        let changes = if mode == "Beside" { json!([]) } else { Value::Null };
-        assert_eq!((&report["mode"], &report["kubeProxyChanges"]), (&json!(mode), &changes));
-        assert!(is_gone("demo-plain"));
-    }
-}
+const PROGRAM: &str = env!("CARGO_BIN_EXE_isp-demo");
 
 /// Per family: the client's address, and the ingress node's address on its pod bridge.
 const FAMILIES: [(&str, &str, &str); 2] =
     [("IPv4", "198.51.100.10", "10.244.1.1"), ("IPv6", "2001:db8:1::a", "fd00:244:0:1::1")];
 /// The number of requests per family.
-const QUESTIONS: usize = BEFORE.len();
+const QUESTIONS: usize = 14;
 
-/// Family flags and kube-proxy modes. The campaign runs all combinations.
-fn families() -> Vec<(&'static str, &'static str)> {
-    let most_telling = ("--dual-stack", "nftables");
-    if std::env::var_os("ISP_SOAK_FAMILIES").is_none() {
+/// The families of a cluster.
+#[derive(Clone, Copy)]
+enum Families {
+    Ipv4,
+    Ipv6,
+    Both,
+}
+
+impl Families {
+    fn option(self) -> Option<&'static str> {
+        match self {
+            Self::Ipv4 => None,
+            Self::Ipv6 => Some("--ipv6-only"),
+            Self::Both => Some("--dual-stack"),
+        }
+    }
+
+    fn has(self, family: &str) -> bool {
+        match self {
+            Self::Ipv4 => family == "IPv4",
+            Self::Ipv6 => family == "IPv6",
+            Self::Both => true,
+        }
+    }
+}
+
+/// Families and kube-proxy modes. The demo in a mesh has IPv4 in nftables mode, so the most telling
+/// combination is the other one. The campaign runs all that are left.
+fn combinations(campaign: &str) -> Vec<(Families, &'static str)> {
+    let most_telling = (Families::Both, "iptables");
+    if std::env::var_os(campaign).is_none() {
         return vec![most_telling];
     }
-    let others = [("--dual-stack", "iptables"), ("--ipv6-only", "nftables"), ("--ipv6-only", "iptables")];
+    let others = [
+        (Families::Both, "nftables"),
+        (Families::Ipv6, "nftables"),
+        (Families::Ipv6, "iptables"),
+        (Families::Ipv4, "iptables"),
+    ];
     [most_telling].into_iter().chain(others).collect()
 }
 
 #[test]
 fn with_ipv6_every_cell_is_as_it_should_be_in_each_family() {
-    for (flag, proxy_mode) in families() {
-        expect_cells_of_each_family(flag, proxy_mode, "Filter");
+    for (families, proxy_mode) in combinations("ISP_SOAK_FAMILIES") {
+        expect_cells_of_each_family(families, proxy_mode, "Filter");
     }
 }
 
 #[test]
 fn beside_with_two_families_every_cell_is_the_same_and_kube_proxy_is_untouched() {
-    for proxy_mode in proxy_modes("iptables") {
-        expect_cells_of_each_family("--dual-stack", proxy_mode, "Beside");
+    for (families, proxy_mode) in combinations("ISP_SOAK_BESIDE") {
+        expect_cells_of_each_family(families, proxy_mode, "Beside");
     }
 }
 
-fn expect_cells_of_each_family(flag: &str, proxy_mode: &str, mode: &str) {
-    let arguments = ["--no-istio", flag, "--proxy-mode", proxy_mode, "--mode", mode];
-    let report = report(&demo("demo-families").args(arguments).output().unwrap());
-    let has = |family: &str| flag == "--dual-stack" || family == "IPv6";
-    let wanted: Vec<_> = FAMILIES.into_iter().filter(|(family, ..)| has(family)).collect();
+fn expect_cells_of_each_family(families: Families, proxy_mode: &str, mode: &str) {
+    let arguments = ["--no-istio", "--proxy-mode", proxy_mode, "--mode", mode];
+    let arguments = arguments.into_iter().chain(families.option());
+    let report = report(&demo(PROGRAM, "demo-families").args(arguments).output().unwrap());
+    let wanted: Vec<_> = FAMILIES.into_iter().filter(|(family, ..)| families.has(family)).collect();
     assert_eq!(report["ipFamilies"], json!(wanted.iter().map(|(name, ..)| name).collect::<Vec<_>>()));
     for (stage, table) in report["tables"].as_array().unwrap().iter().enumerate() {
         let cells = table["cells"].as_array().unwrap();
@@ -213,8 +116,12 @@ fn moments() -> Vec<(f64, &'static [&'static str])> {
 #[test]
 fn broken_off_at_any_moment_it_leaves_nothing_behind() {
     for (moment, arguments) in moments() {
-        let mut child =
-            demo("demo-broken").args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = demo(PROGRAM, "demo-broken")
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_secs_f64(moment));
         let pid = Pid::from_raw(child.id().try_into().unwrap());
         // It may have ended already.

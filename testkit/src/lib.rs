@@ -12,6 +12,7 @@
 //! | a cluster before and after | [`snapshot`], [`inventory`], [`difference`] |
 //! | a lab with an application | [`web_lab`], [`traffic`], [`answers`] |
 //! | agents of mode Beside on it | [`beside`] |
+//! | the demo | [`demo`] |
 //! | Services that change at random | [`churn`], [`random`] |
 //! | permissions and their use | [`accounts`], [`rights`] |
 
@@ -30,6 +31,7 @@ pub mod answers;
 pub mod beside;
 pub mod churn;
 pub mod control_plane;
+pub mod demo;
 pub mod difference;
 pub mod images;
 pub mod inventory;

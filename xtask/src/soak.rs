@@ -54,7 +54,7 @@ pub(crate) enum Campaign {
     Hostile,
     /// Interrupt the demo at forty moments, half of them with Istio; each must leave nothing behind
     DemoBreaks,
-    /// Run the demo with dual-stack and with IPv6 only, in nftables and iptables mode
+    /// Run the demo without Istio, with IPv4, IPv6 and both, in nftables and iptables mode
     DemoFamilies,
     /// Run the demo in mode Beside, with Istio and with two IP families, in nftables and iptables
     /// mode
@@ -66,7 +66,7 @@ const PLAN: &str = "isp-plan";
 const WEBHOOK: &str = "isp-webhook";
 
 impl Campaign {
-    /// The integration test, or the crate of the unit test; the name filter that selects the test;
+    /// The integration tests, or the crate of the unit test; the name filter that selects the test;
     /// and the variable with its full length.
     fn test(self) -> (&'static str, &'static str, (&'static str, &'static str)) {
         match self {
@@ -94,7 +94,7 @@ impl Campaign {
             Self::Hostile => ("lab_hostile", "does_not_hurt_its_users", ("ISP_SOAK_HOSTILE", "1")),
             Self::DemoBreaks => ("lab_demo", "broken_off_at_any_moment", ("ISP_SOAK_DEMO", "20")),
             Self::DemoFamilies => ("lab_demo", "with_ipv6_every_cell", ("ISP_SOAK_FAMILIES", "all")),
-            Self::DemoBeside => ("lab_demo", "beside", ("ISP_SOAK_BESIDE", "all")),
+            Self::DemoBeside => ("lab_demo lab_demo_mesh", "beside", ("ISP_SOAK_BESIDE", "all")),
             // The number of reviews for each of three kinds; one kind is sent to both paths.
             Self::WebhookReviews => (WEBHOOK, "anything", ("ISP_REVIEW_CASES", "300000")),
         }
@@ -140,7 +140,7 @@ pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), Proce
         "api_flood" | "api_scale" | "same_as_oracle" => {
             cargo.args(["--release", "--workspace", "--test", test])
         }
-        _ => cargo.args(["--workspace", "--test", test]),
+        tests => cargo.arg("--workspace").args(tests.split(' ').flat_map(|test| ["--test", test])),
     };
     cargo.args(["--", filter, "--test-threads=1", "--nocapture"]);
     process::run(cargo.env(variable, length))

@@ -28,16 +28,17 @@ const APART: [&str; 7] = [
     "lab_beside",
     "lab_beside_operator",
     "lab_beside_storm",
-    "lab_demo",
+    "lab_demo_mesh",
     "lab_hostile",
     "lab_operator",
     "lab_release",
 ];
 
 /// Tests that take minutes start first, so that none runs alone at the end.
-const LONGEST: [&str; 17] = [
+const LONGEST: [&str; 18] = [
     "lab_operator",
     "lab_demo",
+    "lab_demo_mesh",
     "lab_release",
     "lab_filter",
     "lab_hostile",
