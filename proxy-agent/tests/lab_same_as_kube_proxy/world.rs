@@ -86,7 +86,7 @@ impl World {
     }
 
     /// Forgets all tracked connections. Both proxies keep the UDP flows of an endpoint that serves
-    /// one of the port's frontends; a later client with the same source port would join such a flow.
+    /// one of the port's frontends; a later client with the same source port would join one.
     pub(crate) fn forget_connections(&self) {
         self.netns.check("node", &["conntrack", "--flush"], "").unwrap();
     }
