@@ -7,7 +7,7 @@
 //! |---|---|
 //! | may this client use the load balancer? | `guard` |
 //! | is the destination one of ours, and which set of endpoints does this client get? | `services`, `external` |
-//! | which endpoint? | `pick`, `choose`, `choose-N` |
+//! | which endpoint? | `pick`, `recall`, `choose`, `choose-N` |
 //! | is the source masqueraded, is the choice remembered? | `finish`, `arrive`, `remember` |
 //! | is there no endpoint to redirect to? | `unserved` |
 

@@ -22,9 +22,14 @@ const FILTER: i32 = 0;
 const AHEAD_OF_REDIRECTION: i32 = 5;
 
 const GUARD: Name = Name::constant("guard");
+/// Packets to the node itself.
+const UNSERVED_INPUT: Name = Name::constant("unserved-input");
+/// Packets that leave the node.
+const UNSERVED_ONWARD: Name = Name::constant("unserved-onward");
 const UNSERVED: Name = Name::constant("unserved");
 const UNSERVED_HANDLE: Name = Name::constant("unserved-handle");
 const UNSERVED_LOCAL: Name = Name::constant("unserved-local");
+const OTHER_PORTS: Name = Name::constant("other-ports");
 const SERVED: Name = Name::constant("served");
 
 /// `loadBalancerSourceRanges`.
@@ -45,25 +50,20 @@ pub(super) fn guard(settings: &Settings) -> Vec<Chain> {
     ]
 }
 
-/// Destinations of ours without an endpoint for this client.
+/// Destinations of ours without an endpoint for this client. Packets that were redirected, which
+/// are nearly all, skip the lookups: their endpoint can have the address of a frontend.
 pub(super) fn unserved(settings: &Settings) -> Vec<Chain> {
     let priority = FILTER - settings.ahead;
-    let addresses = || rule([matches(Match::NewConnection), jump(&UNSERVED)]);
-    let other_ports = || {
-        rule([matches(Match::NewConnection), is_in([Daddr], &layout::CLUSTER_ADDRESSES), Statement::Reject])
-            .saying("a port that the Service does not have")
+    let filter = |name, hook, then: &Name| {
+        let check = vec![rule([matches(Match::NewConnection), goto(then)])];
+        base(name, ChainKind::Filter, hook, priority, check)
     };
-    let node_ports = rule([
-        matches(Match::NewConnection),
-        is_in([Daddr], &layout::NODE_ADDRESSES),
-        set_from(NODE_DESTINATION, &layout::NODE_PORTS),
-        goto(&UNSERVED_HANDLE),
-    ]);
-    let filter = |name, hook, rules| base(name, ChainKind::Filter, hook, priority, rules);
     vec![
-        filter("filter-input", Hook::Input, vec![addresses(), node_ports]),
-        filter("filter-forward", Hook::Forward, vec![addresses(), other_ports()]),
-        filter("filter-output", Hook::Output, vec![addresses(), other_ports()]),
+        filter("filter-input", Hook::Input, &UNSERVED_INPUT),
+        filter("filter-forward", Hook::Forward, &UNSERVED_ONWARD),
+        filter("filter-output", Hook::Output, &UNSERVED_ONWARD),
+        chain(UNSERVED_INPUT, input()),
+        chain(UNSERVED_ONWARD, onward()),
         chain(
             UNSERVED,
             vec![
@@ -73,14 +73,39 @@ pub(super) fn unserved(settings: &Settings) -> Vec<Chain> {
         ),
         chain(UNSERVED_HANDLE, unserved_handle()),
         chain(UNSERVED_LOCAL, unserved_local()),
+        chain(
+            OTHER_PORTS,
+            vec![
+                rule([is_in([Daddr], &layout::CLUSTER_ADDRESSES), Statement::Reject])
+                    .saying("a port that the Service does not have"),
+            ],
+        ),
         chain(SERVED, vec![rule([Statement::SetPriority(NewPriority::None)])]),
+    ]
+}
+
+fn input() -> Vec<Rule> {
+    vec![
+        rule([matches(Match::Redirected), goto(&SERVED)]),
+        rule([jump(&UNSERVED)]),
+        rule([
+            is_in([Daddr], &layout::NODE_ADDRESSES),
+            set_from(NODE_DESTINATION, &layout::NODE_PORTS),
+            goto(&UNSERVED_HANDLE),
+        ]),
+    ]
+}
+
+fn onward() -> Vec<Rule> {
+    vec![
+        rule([matches(Match::Redirected), goto(&OTHER_PORTS)]),
+        rule([jump(&UNSERVED)]),
+        rule([goto(&OTHER_PORTS)]),
     ]
 }
 
 fn unserved_handle() -> Vec<Rule> {
     vec![
-        rule([matches(Match::Redirected), goto(&SERVED)])
-            .saying("an endpoint can have the address of a frontend"),
         rule([set_from([Priority], &layout::SIZES), goto(&SERVED)])
             .saying("somebody else has decided where it goes"),
         rule([matches(Match::PriorityBits { mask: layout::LOCAL, set: true }), goto(&UNSERVED_LOCAL)]),

@@ -17,6 +17,7 @@ const SERVICES: Name = Name::constant("services");
 const EXTERNAL: Name = Name::constant("external");
 const EXTERNAL_CLUSTER: Name = Name::constant("external-cluster");
 const PICK: Name = Name::constant("pick");
+const RECALL: Name = Name::constant("recall");
 const CHOOSE: Name = Name::constant("choose");
 
 pub(super) fn chains(settings: &Settings, local: &LocalSource) -> Vec<Chain> {
@@ -31,6 +32,7 @@ pub(super) fn chains(settings: &Settings, local: &LocalSource) -> Vec<Chain> {
             vec![rule([Statement::SetPriority(NewPriority::And(Handle(!layout::LOCAL.0))), goto(&PICK)])],
         ),
         chain(PICK, pick()),
+        chain(RECALL, recall()),
         chain(CHOOSE, vec![rule([Statement::PriorityVerdict { mask: layout::COUNT, map: layout::COUNTS }])]),
     ]
 }
@@ -61,19 +63,25 @@ fn external(local: &LocalSource) -> Vec<Rule> {
     rules
 }
 
+/// Only clients of a port with session affinity pay for the lookup of their endpoint.
 fn pick() -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Protocol::ALL
+    vec![
+        rule([is_in([Field::Priority], &layout::STICKY), jump(&RECALL)]),
+        rule([set_from([Field::Priority], &layout::SIZES), goto(&CHOOSE)]),
+    ]
+}
+
+/// The endpoint that the client has already, if it is remembered.
+fn recall() -> Vec<Rule> {
+    Protocol::ALL
         .into_iter()
         .map(|protocol| {
             rule([
-                is_in([Field::Priority], &layout::STICKY),
                 matches(Match::Protocol(protocol)),
                 Statement::Dnat(lookup([Field::Saddr, Field::Priority], &layout::AFFINITY)),
             ])
         })
-        .collect();
-    rules.push(rule([set_from([Field::Priority], &layout::SIZES), goto(&CHOOSE)]));
-    rules
+        .collect()
 }
 
 /// The chain that chooses among so many endpoints. `nft` reads a redirection to a port only after a
