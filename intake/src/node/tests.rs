@@ -43,8 +43,7 @@ fn settings_win_over_the_node_object() {
     assert_eq!(settled.node_port_addresses, NodePortAddresses::Within(ranges(&["192.0.2.0/24"])));
     assert!(settled.masquerade_all);
     let pattern = InterfacePattern::Prefix("veth".to_owned());
-    let by_interface =
-        TrafficSettings { pod_interface: Some(pattern.clone()), ..TrafficSettings::default() };
+    let by_interface = TrafficSettings { pod_interface: Some(pattern.clone()), ..TrafficSettings::default() };
     let expected = LocalPods::Interface(pattern);
     assert_eq!(own(&by_interface, object()).local_pods, expected);
 }
