@@ -50,8 +50,7 @@ pub(crate) fn by_kube_proxy(cluster: &Cluster, node: &str, service: &Service) ->
         let is_in_force = |view: &&AcknowledgedView| view.received && view.programmed != Some(false);
         match acknowledged.filter(is_in_force) {
             Some(acknowledged) if depth(acknowledged.view) > depth_of(served.view) => {
-                let note =
-                    format!("IngressSourcePreserve {} hides it: {}", object.object, what(acknowledged.view));
+                let note = hiding(&object.object, acknowledged.view);
                 served = Served { view: model(acknowledged.view), note: Some(note) };
             }
             None if object.view != Intended::Full && served.note.is_none() => {
@@ -79,8 +78,7 @@ pub(crate) fn by_agent(cluster: &Cluster, node: &str, key: &Key, service: &Servi
         // An agent that reports a Service serves it, whether or not the status lists it.
         let Some(view) = object.served(labels, true).filter(|_| is_served) else { continue };
         if decided.as_ref().is_none_or(|served| depth(view) > depth_of(served.view)) {
-            let note = (view != Intended::Full)
-                .then(|| format!("IngressSourcePreserve {} hides it: {}", object.object, what(view)));
+            let note = (view != Intended::Full).then(|| hiding(&object.object, view));
             decided = Some(Served { view: model(view), note });
         }
     }
@@ -126,12 +124,13 @@ fn acknowledged<'a>(views: &'a [AcknowledgedView], object: &ObjectView) -> Optio
     views.iter().find(|view| view.object == object.object && view.uid == object.uid)
 }
 
-fn what(view: Intended) -> &'static str {
-    match view {
-        Intended::Full => "nothing of it",
-        Intended::ClusterOnly => "its external addresses",
-        Intended::Hidden => "all of it",
-    }
+fn hiding(object: &str, view: Intended) -> String {
+    let what = match view {
+        Intended::Full => "nothing of the Service",
+        Intended::ClusterOnly => "the external addresses of the Service",
+        Intended::Hidden => "the Service",
+    };
+    format!("IngressSourcePreserve {object} hides {what} from this node")
 }
 
 fn model(view: Intended) -> View {

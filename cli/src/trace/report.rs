@@ -68,7 +68,7 @@ fn hop_lines(hop: &Hop) -> Vec<String> {
         (place, actor) => format!("{place}, {actor}"),
     };
     let mut lines = vec![format!("{place}: {}{assumed}", hop.reason)];
-    if hop.before.source != hop.after.source {
+    if hop.before.source.address != hop.after.source.address {
         lines.push(format!("source {} -> {}", hop.before.source.address, hop.after.source));
     }
     if hop.before.destination != hop.after.destination {
@@ -114,7 +114,7 @@ fn delivered(path: &Path, delivery: &Delivery) -> String {
         Some(hop) => format!(": {}", cause(hop)),
         None => ", an address of the client's own node".to_owned(),
     };
-    format!("delivered to {to}; {who} sees {seen} instead of {client}{because}{behind}")
+    format!("delivered to {to}; {who} sees {} instead of {client}{because}{behind}", seen.address)
 }
 
 /// Who lost the source IP, and why.

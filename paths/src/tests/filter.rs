@@ -40,15 +40,15 @@ fn other_nodes_send_traffic_to_external_addresses_out_to_the_ingress_node() {
     assert_eq!(
         hops,
         [
-            ("node work-1".to_owned(), Actor::NetworkPlugin, true),
             ("node work-1".to_owned(), Actor::Routes, false),
+            ("node work-1".to_owned(), Actor::NetworkPlugin, true),
             ("outside".to_owned(), Actor::LoadBalancer, true),
             ("node edge-1".to_owned(), Actor::KubeProxy, false),
         ]
     );
     assert_eq!(
-        paths[0].hops[1].reason,
-        "no rule of the node intercepts 192.0.2.10:80: IngressSourcePreserve web hides it: its external addresses, so it leaves \
+        paths[0].hops[0].reason,
+        "no rule of the node intercepts 192.0.2.10:80: IngressSourcePreserve web hides the external addresses of the Service from this node, so it leaves \
          the node like traffic to any other host"
     );
 }
@@ -67,7 +67,7 @@ fn a_hidden_service_is_not_there_at_all() {
     let reason = reason(&world.paths("pod/tools/work-1", "10.96.7.7:80"));
     assert_eq!(
         reason,
-        "no rule of node work-1 serves the ClusterIP 10.96.7.7: IngressSourcePreserve web hides it: all of it"
+        "no rule of node work-1 serves the ClusterIP 10.96.7.7: IngressSourcePreserve web hides the Service from this node"
     );
 }
 
