@@ -55,7 +55,7 @@ struct Walk<'a> {
     found: Vec<Path>,
 }
 
-impl<'a> Walk<'a> {
+impl Walk<'_> {
     /// Comes in from outside, through the load balancer or a router.
     fn enter(&mut self, state: State) {
         let destination = state.flow.destination;

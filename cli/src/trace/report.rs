@@ -138,8 +138,10 @@ fn also(group: &Group<'_>) -> Vec<String> {
     };
     let first_entry = entry(group.first);
     let target = |path: &Path| match &path.outcome {
-        Outcome::Delivered(Delivery { pod: Some(pod), .. }) => Some(format!("pod {pod}")),
-        Outcome::Delivered(delivery) => Some(delivery.destination.to_string()),
+        Outcome::Delivered(delivery) => Some(match &delivery.pod {
+            Some(pod) => format!("pod {pod}"),
+            None => delivery.destination.to_string(),
+        }),
         _ => None,
     };
     let first_target = target(group.first);

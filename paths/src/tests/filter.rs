@@ -76,6 +76,8 @@ fn a_node_whose_agent_is_missing_or_has_not_acknowledged_serves_everything() {
     let mut world = filtered("ClusterOnly");
     world.report("work-1", "Filter", "ClusterOnly", false);
     world.check("pod/tools/work-1 -> 192.0.2.10:80: web-0 sees 10.244.2.99");
+    let paths = world.paths("pod/tools/work-1", "192.0.2.10:80");
+    assert!(paths[0].hops[0].reason.contains("(the agent has not acknowledged the view of "), "{paths:#?}");
     let mut world = World::web_on("Local", &["edge-1"]);
     world.preserve("Filter", "ClusterOnly");
     world.check("pod/tools/work-1 -> 192.0.2.10:80: web-0 sees 10.244.2.99");
