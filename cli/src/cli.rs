@@ -244,7 +244,7 @@ pub(crate) struct TraceArgs {
     /// Protocol.
     #[arg(long, value_enum, default_value_t = ProtocolArg::Tcp)]
     pub(crate) protocol: ProtocolArg,
-    /// Node at which traffic from outside arrives. [default: each node that the address may lead to]
+    /// Node at which traffic from outside arrives. [default: each that the address may lead to]
     #[arg(long, value_name = "NODE")]
     pub(crate) via: Option<String>,
     /// Trace through a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
