@@ -8,7 +8,7 @@ use super::beside;
 use super::world::{World, lines};
 use crate::doctor::finding::{Code, Severity};
 
-pub(super) type Fault = (&'static str, Code, fn(&mut World));
+pub(crate) type Fault = (&'static str, Code, fn(&mut World));
 
 const GATEWAY: &str = "istio-ingressgateway";
 const YEAR: i64 = 366 * 24;
@@ -25,7 +25,7 @@ fn report(world: &mut World) -> &mut Value {
     &mut world.the("IngressSourceNode", "work-1")["status"]
 }
 
-pub(super) fn remove(from: &mut Value, field: &str) {
+pub(crate) fn remove(from: &mut Value, field: &str) {
     let removed = from.as_object_mut().unwrap().remove(field);
     assert!(removed.is_some(), "there is no {field}");
 }
@@ -42,7 +42,7 @@ fn replace(value: &mut Value, from: &str, to: &str) {
     *value = json!(text.replace(from, to));
 }
 
-pub(super) fn kube_proxy_setting(world: &mut World, from: &str, to: &str) {
+pub(crate) fn kube_proxy_setting(world: &mut World, from: &str, to: &str) {
     replace(&mut world.the("ConfigMap", "kube-proxy")["data"]["config.conf"], from, to);
 }
 
@@ -51,7 +51,7 @@ fn pod_webhooks(world: &mut World) -> &mut Value {
 }
 
 /// The whole pod in another mode.
-fn in_mode(world: &mut World, mode: &str) {
+pub(crate) fn in_mode(world: &mut World, mode: &str) {
     let pod = world.the("Pod", "cart-");
     let text = pod.to_string().replace("TPROXY", mode);
     *pod = serde_json::from_str(&text).unwrap();
@@ -361,6 +361,21 @@ const LEFT_OUT: &[Fault] = &[
     ("a cluster that keeps all addresses but one", Code::AddressLost, |_| {}),
 ];
 
+/// Faults of a cluster with an object of mode Filter.
+pub(crate) fn of_filter() -> Vec<Fault> {
+    [OBJECTS, SERVICES, NODES, KUBE_PROXY, WEBHOOKS, MESH].concat()
+}
+
+/// Codes that `check` reports, and doctor never does. The tests of `check` have faults for them.
+const CHECKED: [Code; 6] = [
+    Code::ClusterTooOld,
+    Code::KernelTooOld,
+    Code::NodeUnfit,
+    Code::AgentsRejected,
+    Code::ProxyNotRecognized,
+    Code::NoModeFits,
+];
+
 /// Codes that tests of `asked` cover: to be the first finding, they need several faults.
 const ASKED: [Code; 4] = [Code::PolicyClosed, Code::NotPreserved, Code::SidecarHides, Code::PolicyMisled];
 
@@ -376,8 +391,7 @@ fn each_fault_is_named_first() {
     let (healthy, beside) = (World::of("healthy"), beside::world());
     let mut codes = BTreeSet::new();
     let mut wrong = Vec::new();
-    let filter = [OBJECTS, SERVICES, NODES, KUBE_PROXY, WEBHOOKS, MESH, LEFT_OUT].concat();
-    let faults = filter.into_iter().map(|fault| (&healthy, fault));
+    let faults = of_filter().into_iter().chain(LEFT_OUT.iter().copied()).map(|fault| (&healthy, fault));
     for (sound, (what, code, break_it)) in faults.chain(beside::FAULTS.iter().map(|fault| (&beside, *fault)))
     {
         let mut world = sound.clone();
@@ -390,6 +404,7 @@ fn each_fault_is_named_first() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     codes.extend(ASKED.map(Code::as_str));
+    codes.extend(CHECKED.map(Code::as_str));
     // Read from nodes; `pod_rules` tests it.
     codes.insert(Code::RulesDiffer.as_str());
     let all: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
