@@ -100,7 +100,8 @@ deletes it, also when it is interrupted. The pod itself is not touched.
 Exit code 0: the rules are as the pod's manifest says, 2: they are not, they loop, or they leave
 something out, 1: they could not be read.";
 
-/// Shows the state of IngressSourcePreserves, plans changes, explains nodes and pods, finds faults.
+/// Checks clusters, shows the state of IngressSourcePreserves, plans changes, explains nodes and
+/// pods, finds faults.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-isp", bin_name = "kubectl isp", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {

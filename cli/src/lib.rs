@@ -1,5 +1,6 @@
 //! `kubectl isp`: checks a cluster before anything is installed, shows the state of
-//! IngressSourcePreserves, plans changes, explains nodes and pods, and finds faults. It only reads, except that `rules` runs a helper pod.
+//! IngressSourcePreserves, plans changes, explains nodes and pods, and finds faults. It only reads,
+//! except that `rules` runs a helper pod.
 //!
 //! | module | knows |
 //! |---|---|

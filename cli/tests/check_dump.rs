@@ -1,5 +1,5 @@
-//! `check` on dumps, without any cluster: what it prints, what it writes, and what it ends with. What
-//! it finds is tested beside the code. Also SARIF, for `check` and `doctor`.
+//! `check` on dumps, without any cluster: what it prints, what it writes, and what it ends with.
+//! What it finds is tested beside the code. Also SARIF, for `check` and `doctor`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 

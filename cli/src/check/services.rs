@@ -1,5 +1,5 @@
-//! The exposed Services: whether the source IP is lost, at which hop and on which nodes, and what is
-//! in front of them.
+//! The exposed Services: whether the source IP is lost, at which hop and on which nodes, and what
+//! is in front of them.
 
 use isp_plan::Key;
 

@@ -1,5 +1,5 @@
-//! The lines at which the objects of a file begin, for files as kubectl writes them: YAML or JSON, a
-//! list or single documents. An object in another layout has no line.
+//! The lines at which the objects of a file begin, for files as kubectl writes them: YAML or JSON,
+//! a list or single documents. An object in another layout has no line.
 
 use std::collections::BTreeMap;
 
