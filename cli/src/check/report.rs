@@ -10,6 +10,8 @@ use crate::text::{count, printable, wrap_lines};
 
 /// So many lines of one check and state are printed.
 const MAX_ALIKE: usize = 10;
+/// Further lines of a wrapped line begin in this column, and its details further to the right.
+const HANGING: usize = 2;
 /// Details are indented by this much.
 const DETAIL: &str = "    ";
 /// Longer lines are cut.
@@ -54,7 +56,7 @@ fn section(section: &Section, symbols: Symbols, width: Option<usize>) -> String 
 /// Prose is wrapped. Commands and addresses are not, so that they can be copied.
 fn lines(line: &Line, symbols: Symbols, width: Option<usize>) -> String {
     let head = format!("{} {}", mark(line.state, symbols), plain(&line.text));
-    let mut text = wrap_lines(&head, width, DETAIL.len());
+    let mut text = wrap_lines(&head, width, HANGING);
     for detail in &line.details {
         let detail = format!("{DETAIL}{}", plain(detail));
         if detail.trim_start().starts_with("kubectl ") {

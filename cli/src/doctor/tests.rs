@@ -5,6 +5,7 @@ mod beside;
 pub(crate) mod faults;
 mod large;
 mod lists;
+mod mesh_faults;
 mod untouched;
 mod webhook;
 pub(crate) mod world;

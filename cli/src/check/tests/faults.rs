@@ -143,8 +143,9 @@ fn a_sound_cluster_has_no_fault() {
 fn each_of_more_than_25_faults_is_named_by_check_or_doctor() {
     let mut named = BTreeSet::new();
     let mut wrong = Vec::new();
+    let sound = sound();
     for (what, code, state, break_it) in [LOST, POLICIES, CLUSTER].concat() {
-        let mut world = sound();
+        let mut world = sound.clone();
         break_it(&mut world);
         let check = checked(&world);
         let is_named = check.lines().any(|line| line.code == Some(code) && line.state == state);
@@ -155,7 +156,7 @@ fn each_of_more_than_25_faults_is_named_by_check_or_doctor() {
         named.insert(code.as_str());
     }
     for (what, code, break_it) in of_filter() {
-        let mut world = sound();
+        let mut world = sound.clone();
         break_it(&mut world);
         let found = world.examine(None);
         if !found.iter().any(|finding| finding.code == code) {
