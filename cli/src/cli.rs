@@ -35,7 +35,7 @@ Exit codes:
 
 Environment:
   KUBECONFIG              the kubeconfig, as for kubectl
-  LC_ALL, LC_CTYPE, LANG  with UTF-8, conditions and checks are \u{2714} and \u{2716}, else ok and no
+  LC_ALL, LC_CTYPE, LANG  with UTF-8, conditions are \u{2714} and \u{2716}, else ok and no
   COLUMNS                 the width for wrapped lines, else the terminal's
   NO_COLOR                no colours";
 

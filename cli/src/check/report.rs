@@ -27,11 +27,13 @@ pub(super) fn text(check: &Check, file: Option<&Path>, symbols: Symbols, width: 
     text
 }
 
+/// In ASCII a failed line begins with `x`: `no` before a sentence would deny it.
 fn mark(state: State, symbols: Symbols) -> &'static str {
-    match state {
-        State::Passed => symbols.yes(),
-        State::Failed => symbols.no(),
-        State::Notice => "!",
+    match (state, symbols) {
+        (State::Passed, _) => symbols.yes(),
+        (State::Failed, Symbols::Unicode) => symbols.no(),
+        (State::Failed, Symbols::Ascii) => "x",
+        (State::Notice, _) => "!",
     }
 }
 
