@@ -17,6 +17,7 @@ const HELPER_NAMESPACE: &str = "kube-system";
 
 const EXAMPLES: &str = "\
 Examples:
+  kubectl isp check                 what loses the source IP, and an object to cure it
   kubectl isp status                state of all objects
   kubectl isp status web --watch    state of one object, again on every change
   kubectl isp plan -f web.yaml      changes that applying the file would cause
@@ -29,7 +30,8 @@ Examples:
 Exit codes:
   0  no problem
   1  an error: the cluster cannot be read, or there is no such object
-  2  status: an object shown is not Ready, or no operator runs
+  2  check: an exposed Service loses the source IP, or a policy misjudges
+     status: an object shown is not Ready, or no operator runs
      plan: an object of the file would not become Ready
      explain-node: the node is not as it should be
      doctor: there are errors or warnings
@@ -42,6 +44,21 @@ Environment:
   COLUMNS                 the width for wrapped lines, else the terminal's
   NO_COLOR                no colours";
 
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  kubectl isp check
+  kubectl isp check --service istio-system/istio-ingressgateway
+  kubectl isp check --write isp.yaml
+  kubectl isp check -o json | jq -r '.fit.mode'
+  kubectl isp check -o sarif > isp.sarif
+  kubectl isp check --from-dir dump     # `kubectl isp doctor --help` shows how to take a dump
+
+It works before anything of this project is installed, and only reads. The right to list services
+is mandatory; it says which other rights are missing, and what it cannot tell without them.
+
+Exit code 0: nothing is lost, 2: a line is marked as failed (a Service loses the source IP, a policy
+misjudges, or that cannot be told), 1: the cluster or the dump cannot be read.";
+
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   kubectl isp doctor
@@ -53,6 +70,7 @@ Examples:
   kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > dump/webhooks.yaml
   kubectl get authorizationpolicies,envoyfilters,virtualservices,gateways.networking.istio.io -A -o yaml > dump/istio.yaml
   kubectl get configmaps -A -l istio.io/rev -o yaml > dump/mesh.yaml
+  kubectl version -o yaml > dump/version.yaml
   kubectl isp doctor --from-dir dump
 
 Exit code 0: no errors and no warnings, 2: errors or warnings, 1: the cluster or the dump cannot be read.";
@@ -103,7 +121,8 @@ Exit code 0: every way leads to its end with the source IP; traffic of the clust
 address of its own node. 2: a way loses the source IP, is refused or dropped, or is unclear. 1: the
 cluster or the dump cannot be read, or does not have what is asked for.";
 
-/// Shows the state of IngressSourcePreserves, plans changes, explains nodes and pods, finds faults.
+/// Checks clusters, shows the state of IngressSourcePreserves, plans changes, explains nodes and
+/// pods, finds faults, traces packets.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-isp", bin_name = "kubectl isp", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -126,6 +145,10 @@ pub(crate) struct PlaceArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Check which exposed Services lose the client's source IP, which policies misjudge, and which
+    /// mode fits; propose an object. Nothing needs to be installed.
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckArgs),
     /// Show the state of objects: conditions, what the operator waits for, problems and remedies.
     Status(StatusArgs),
     /// Show the changes that applying a file would cause, step by step. Nothing is written.
@@ -198,13 +221,33 @@ pub(crate) struct ExplainNodeArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Check only what affects this Service.
+    #[arg(short, long, value_name = "NAMESPACE/NAME", value_parser = key)]
+    pub(crate) service: Option<Key>,
+    /// json, yaml: all checks, for scripts; sarif: those that failed, for code scanners.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<FindingFormat>,
+    /// Check a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) from_dir: Option<PathBuf>,
+    /// Write the proposed object to this file. An existing file is not replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write: Option<PathBuf>,
+    /// Replace the file of --write.
+    #[arg(long, requires = "write")]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Check only what affects this Service, whether an object preserves it or not.
     #[arg(short, long, value_name = "NAMESPACE/NAME", value_parser = key)]
     pub(crate) service: Option<Key>,
-    /// json, yaml: the findings and the checks that passed, for scripts.
+    /// json, yaml: the findings and the checks that passed, for scripts; sarif: the findings, for
+    /// code scanners.
     #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<ListFormat>,
+    pub(crate) output: Option<FindingFormat>,
     /// Check a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
     #[arg(long, value_name = "DUMP")]
     pub(crate) from_dir: Option<PathBuf>,
@@ -282,6 +325,14 @@ pub(crate) struct HelperArgs {
 pub(crate) enum ListFormat {
     Json,
     Yaml,
+}
+
+/// The output format of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FindingFormat {
+    Json,
+    Yaml,
+    Sarif,
 }
 
 fn key(text: &str) -> Result<Key, String> {

@@ -11,40 +11,45 @@
 //! | `lists` | address lists of `NetworkPolicy`s and of ingress controllers |
 //! | `paths` | the facts of `trace` |
 //! | `pod_rules` | the packet rules of pods, with `--rules` |
-//! | `finding` | the codes and their severities |
+//! | `network` | pod networks and Service proxies, as far as they are recognized |
+//! | `finding`, `runbook` | the codes, their severities, and their sections in the runbook |
 //! | `report` | the text |
 
-mod cluster;
-mod dump;
-mod examine;
-mod finding;
+pub(crate) mod cluster;
+pub(crate) mod dump;
+pub(crate) mod examine;
+pub(crate) mod finding;
 mod intake;
-mod judgement;
-mod kinds;
+pub(crate) mod judgement;
+pub(crate) mod kinds;
 mod lists;
-mod live;
-mod mesh;
+pub(crate) mod live;
+pub(crate) mod mesh;
+pub(crate) mod network;
 mod paths;
 mod pod_rules;
 mod policy;
 mod ranges;
 mod report;
 mod routes;
-mod selection;
+pub(crate) mod runbook;
+pub(crate) mod selection;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use k8s_openapi::jiff::Timestamp;
 
 use self::examine::examine;
-use self::finding::Severity;
+use self::finding::{Finding, Severity};
+use self::kinds::Kind;
 pub(crate) use self::paths::{PathFacts, path_facts};
 use crate::Outcome;
-use crate::cli::{DoctorArgs, ListFormat, PlaceArgs};
+use crate::cli::{DoctorArgs, FindingFormat, PlaceArgs};
 use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::output;
+use crate::sarif;
 
 pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Outcome, CommandError> {
     let (cluster, now, connection) = if let Some(path) = &arguments.from_dir {
@@ -53,7 +58,7 @@ pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Out
         (cluster, taken, None)
     } else {
         let connection = Connection::open(place).await?;
-        (live::read(&connection).await?, Timestamp::now(), Some(connection))
+        (live::read(&connection, &[Kind::IngressSourcePreserve]).await?, Timestamp::now(), Some(connection))
     };
     if let Some(service) = &arguments.service
         && !cluster.services.contains_key(service)
@@ -67,8 +72,12 @@ pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Out
     }
     match arguments.output {
         None => output::print_painted(&report::text(&cluster, &examination, output::width()))?,
-        Some(ListFormat::Json) => output::print(&output::json(&examination)?)?,
-        Some(ListFormat::Yaml) => output::print(&output::yaml(&examination)?)?,
+        Some(FindingFormat::Json) => output::print(&output::json(&examination)?)?,
+        Some(FindingFormat::Yaml) => output::print(&output::yaml(&examination)?)?,
+        Some(FindingFormat::Sarif) => {
+            let results: Vec<sarif::Finding> = examination.findings.iter().map(Finding::result).collect();
+            output::print(&output::json(&sarif::log(&cluster, &results))?)?
+        }
     };
     let mut findings = examination.findings.iter();
     Ok(Outcome::of(findings.all(|finding| finding.severity == Severity::Note)))

@@ -43,6 +43,10 @@ pub enum CommandError {
     Trace(#[from] crate::trace::TraceError),
     #[error("cannot read {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    NotWritten { path: PathBuf, source: std::io::Error },
+    #[error("{} exists already: name another file, or replace it with --force", .0.display())]
+    FileExists(PathBuf),
     #[error("{place}: {problem}")]
     Document { place: String, problem: String },
     #[error("-o {0} and --watch cannot be combined: use `kubectl get isp --watch -o {0}`")]

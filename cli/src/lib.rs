@@ -1,15 +1,18 @@
-//! `kubectl isp`: shows the state of IngressSourcePreserves, plans changes, explains nodes and
-//! pods, finds faults, and traces packets. It only reads, except that `rules` runs a helper pod.
+//! `kubectl isp`: checks a cluster before anything is installed, shows the state of
+//! IngressSourcePreserves, plans changes, explains nodes and pods, finds faults, and traces packets.
+//! It only reads, except that `rules` runs a helper pod.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read` | lists, page by page |
-//! | `status`, `plan`, `explain_node`, `doctor`, `rules`, `trace` | one command each: reading, and pure functions |
+//! | `check`, `status`, `plan`, `explain_node`, `doctor`, `rules`, `trace` | one command each: reading, and pure functions |
 //! | `text` | layout: blocks, wrapped lines, ages |
+//! | `sarif` | findings in the format of code scanners |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 
+mod check;
 mod cli;
 mod connection;
 mod doctor;
@@ -19,6 +22,7 @@ mod output;
 mod plan;
 mod read;
 mod rules;
+mod sarif;
 mod status;
 mod text;
 mod trace;
@@ -60,6 +64,7 @@ impl Outcome {
 pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
     let place = &cli.place;
     match &cli.command {
+        Command::Check(arguments) => check::run(place, arguments).await,
         Command::Status(arguments) => status::run(&Connection::open(place).await?, arguments).await,
         // The file is read first: a mistake in it is reported without a cluster.
         Command::Plan(arguments) => {

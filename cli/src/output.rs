@@ -128,7 +128,7 @@ const FIELDS: &[(&str, Style)] =
 
 /// Severities at the beginning of a line.
 const SEVERITIES: &[(&str, Style)] =
-    &[("error ", BAD), ("warning ", PENDING), ("note ", REMEDY), ("ok  ", GOOD)];
+    &[("error ", BAD), ("warning ", PENDING), ("note ", REMEDY), ("ok  ", GOOD), ("! ", PENDING)];
 
 fn paint(text: &str) -> String {
     text.split_inclusive('\n').map(paint_line).collect()

@@ -33,9 +33,12 @@ fn refusal(arguments: &[&str], input: &str) -> String {
 #[test]
 fn help_is_called_as_kubectl_calls_it_and_shows_examples_and_exit_codes() {
     let help = answer(&["--help"]);
-    for part in
-        ["Usage: kubectl isp", "kubectl isp plan -f web.yaml", "2  status: an object shown is not Ready"]
-    {
+    for part in [
+        "Usage: kubectl isp",
+        "2  check: an exposed Service",
+        "kubectl isp plan -f web.yaml",
+        "status: an object shown is not Ready",
+    ] {
         assert!(help.contains(part), "{part}: {help}");
     }
     assert!(

@@ -308,13 +308,15 @@ fn last_words(ended: &ContainerStateTerminated) -> Option<String> {
 
 /// The kubeconfig path in a ConfigMap that configures kube-proxy, by file.
 pub fn configuration(object: &ConfigMap) -> BTreeMap<String, String> {
-    let kubeconfig = |text: &str| {
-        let configuration: Value = serde_yaml::from_str(text).ok()?;
-        let path = configuration.pointer("/clientConnection/kubeconfig")?.as_str()?;
-        (!path.is_empty()).then(|| path.to_owned())
-    };
     let files = object.data.iter().flatten();
-    files.filter_map(|(file, text)| Some((file.clone(), kubeconfig(text)?))).collect()
+    files.filter_map(|(file, text)| Some((file.clone(), kubeconfig_path(text)?))).collect()
+}
+
+/// The kubeconfig path in a configuration file of kube-proxy.
+pub fn kubeconfig_path(text: &str) -> Option<String> {
+    let configuration: Value = serde_yaml::from_str(text).ok()?;
+    let path = configuration.pointer("/clientConnection/kubeconfig")?.as_str()?;
+    (!path.is_empty()).then(|| path.to_owned())
 }
 
 /// Converts an object that the operator manages entirely.

@@ -52,6 +52,8 @@ use crate::action::Action;
 use crate::cluster::{Cluster, Key};
 use crate::waits::Waits;
 
+pub use self::beside::can_have_agent;
+pub use self::kube_proxy::{Refusal, accepted};
 pub use self::sidecars::remedy;
 
 #[cfg(test)]

@@ -3,19 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
-use isp_api::claims::ServiceIdentity;
+use isp_api::age::by_age;
+use isp_api::claims::{ServiceIdentity, claims};
 use isp_api::node::{AgentMode, IngressSourceNodeStatus};
 use isp_api::sidecar::{Labels, Sidecar};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::Key;
 use isp_plan::cluster::{DaemonSet, Pod as DaemonPod, Service as ServiceFacts};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, ServiceSpec};
+use kube::ResourceExt;
 
 use super::judgement::Arrival;
 use super::kinds::Kind;
 use super::lists::{Controller, ControllerSettings, Ingress, NetworkPolicy};
 use super::mesh::{EnvoyFilter, Mesh, ProxyConfig};
+use super::network::{CiliumSettings, Network, NetworkAgent};
 use super::policy::AuthorizationPolicy;
 use super::ranges::Range;
 use super::routes::Routes;
@@ -37,9 +41,13 @@ pub(crate) struct Cluster {
     pub(crate) pods: BTreeMap<Key, Pod>,
     /// DaemonSets that run kube-proxy or are a pool's.
     pub(crate) daemon_sets: BTreeMap<Key, DaemonSet>,
+    /// DaemonSets of programs that provide the pod network or serve Services.
+    pub(crate) networks: BTreeMap<Key, NetworkAgent>,
     pub(crate) deployments: BTreeMap<Key, Deployment>,
     /// Files of `ConfigMap`s that configure a kube-proxy.
     pub(crate) config_maps: BTreeMap<Key, BTreeMap<String, String>>,
+    /// The settings of Cilium, if they could be read.
+    pub(crate) cilium: Option<CiliumSettings>,
     /// The settings of meshes, by `ConfigMap`.
     pub(crate) meshes: BTreeMap<Key, Mesh>,
     /// Mutating webhooks by configuration; API servers call them in this order.
@@ -61,6 +69,11 @@ pub(crate) struct Cluster {
     pub(crate) not_looked_at: BTreeMap<Kind, Missing>,
     /// Objects that cannot be parsed, and why.
     pub(crate) unreadable: BTreeMap<(Kind, Key), String>,
+    /// The version of the API server, such as `v1.37.0`, if it is known.
+    pub(crate) version: Option<String>,
+    /// The files of a dump, and the place in `files` of the file that has an object.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) origins: BTreeMap<(Kind, Key), usize>,
 }
 
 /// Why a kind was not read.
@@ -102,6 +115,28 @@ impl Cluster {
                 labels: &service.facts.labels,
             })
             .collect()
+    }
+
+    /// The object that each Service belongs to, for objects that are not being deleted.
+    pub(crate) fn owners(&self) -> BTreeMap<&Key, String> {
+        let written = by_age(&self.objects);
+        let claimed = claims(&written, &self.service_identities()).claimed;
+        let keys: Vec<&Key> = self.services.keys().collect();
+        let standing = written
+            .into_iter()
+            .zip(claimed)
+            .filter(|(object, _)| object.metadata.deletion_timestamp.is_none());
+        let owned = standing.flat_map(|(object, claimed)| {
+            let name = object.name_any();
+            claimed.services.into_iter().map(move |place| (place, name.clone()))
+        });
+        owned.filter_map(|(place, name)| Some((*keys.get(place)?, name))).collect()
+    }
+
+    /// The exposed Services, or the one that is asked about if it is exposed.
+    pub(crate) fn exposed<'a>(&'a self, asked: Option<&Key>) -> impl Iterator<Item = (&'a Key, &'a Service)> {
+        let wanted = move |key: &Key| asked.is_none_or(|asked| asked == key);
+        self.services.iter().filter(move |(key, service)| service.facts.exposed && wanted(key))
     }
 
     /// The report of a node's agent of this mode.
@@ -188,6 +223,25 @@ pub(crate) struct Node {
     pub(crate) pod_ranges: Vec<Range>,
     /// Why the operator removed its agent.
     pub(crate) failure: Option<String>,
+    /// Its system, as the kubelet reports it.
+    pub(crate) system: System,
+    /// Whether an agent of mode Beside can run there.
+    pub(crate) beside: bool,
+    /// The pod networks that have left their mark on it.
+    pub(crate) networks: BTreeSet<Network>,
+}
+
+/// The system of a node. A field is empty if it is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct System {
+    /// `linux`, `windows`.
+    pub(crate) os: String,
+    /// `amd64`, `arm64`.
+    pub(crate) architecture: String,
+    /// `6.1.0-28-amd64`.
+    pub(crate) kernel: String,
+    /// `v1.33.1+k3s1`.
+    pub(crate) kubelet: String,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -214,6 +268,8 @@ pub(crate) struct Pod {
     pub(crate) proxy: Option<DaemonPod>,
     /// The mode of the agent in it.
     pub(crate) agent: Option<AgentMode>,
+    /// Whether it is a static pod that runs kube-proxy.
+    pub(crate) static_kube_proxy: bool,
 }
 
 impl Pod {

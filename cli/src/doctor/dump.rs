@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use isp_plan::Key;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,13 +16,14 @@ use crate::error::CommandError;
 mod tests;
 
 /// The facts, and their time: the latest timestamp in the dump.
-pub(super) fn read(path: &Path) -> Result<(Cluster, Timestamp), CommandError> {
+pub(crate) fn read(path: &Path) -> Result<(Cluster, Timestamp), CommandError> {
     let mut files = Vec::new();
     collect(path, &mut files)?;
     let mut dump = Dump::default();
     for file in &files {
         let text = std::fs::read_to_string(file)
             .map_err(|source| CommandError::File { path: file.clone(), source })?;
+        dump.cluster.files.push(file.clone());
         dump.take(&file.display().to_string(), &text)?;
     }
     if dump.documents == 0 {
@@ -87,6 +89,10 @@ impl Dump {
     fn take_document(&mut self, file: &str, text: &str, mut value: Value) -> Result<(), CommandError> {
         let word = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
         let (version, kind) = (word(&value, "apiVersion"), word(&value, "kind"));
+        // The output of `kubectl version -o yaml` has no kind.
+        if let Some(version) = value["serverVersion"]["gitVersion"].as_str().filter(|_| kind.is_empty()) {
+            self.cluster.version = Some(version.to_owned());
+        }
         let Some(of) = kind.strip_suffix("List").filter(|_| value["items"].is_array()) else {
             return match Kind::of(&version, &kind) {
                 Some(kind) => self.take_object(file, text, kind, value),
@@ -107,9 +113,11 @@ impl Dump {
     fn take_object(&mut self, file: &str, text: &str, kind: Kind, value: Value) -> Result<(), CommandError> {
         let field = |name: &str| value["metadata"][name].as_str().unwrap_or_default().to_owned();
         let (namespace, name) = (field("namespace"), field("name"));
-        if !self.seen.insert((kind, namespace, name.clone())) {
+        if !self.seen.insert((kind, namespace.clone(), name.clone())) {
             return Ok(());
         }
+        let place = self.cluster.files.len().saturating_sub(1);
+        self.cluster.origins.insert((kind, Key::new(namespace, name.clone())), place);
         self.cluster.take(kind, value).map_err(|problem| CommandError::Document {
             place: format!("{file}, {} {name}{}", kind.as_str(), near(text, &name)),
             problem: problem.to_string(),

@@ -31,7 +31,9 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;
 
+pub(crate) use self::kube_proxy::proxy_mode;
 pub(crate) use self::passed::Passed;
+pub(crate) use self::remedies::INGRESS_LABEL;
 use self::stand_ins::StandIns;
 use self::ways::Ways;
 use super::cluster::{Cluster, Missing, Node, Service};

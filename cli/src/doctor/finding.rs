@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::sarif;
+
 /// The severity, in the order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,8 +29,9 @@ impl Severity {
 }
 
 /// Declares the codes in the order of the report within a severity: causes before their effects.
+/// The title is the heading of the runbook.
 macro_rules! codes {
-    ($($name:ident = $text:literal, $severity:ident;)*) => {
+    ($($name:ident = $text:literal, $severity:ident, $title:literal;)*) => {
         /// The code. It never changes its meaning; the runbook has a heading for each.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Code { $($name),* }
@@ -41,7 +44,11 @@ macro_rules! codes {
                 match self { $(Self::$name => $text),* }
             }
 
-            fn severity(self) -> Severity {
+            pub(crate) fn title(self) -> &'static str {
+                match self { $(Self::$name => $title),* }
+            }
+
+            pub(crate) fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity),* }
             }
         }
@@ -49,73 +56,79 @@ macro_rules! codes {
 }
 
 codes! {
-    NodeNotReady = "ISP401", Error;
-    OperatorUnavailable = "ISP101", Error;
-    NotObserved = "ISP201", Error;
-    ObjectsClash = "ISP202", Error;
-    FieldDeclared = "ISP203", Error;
-    NoIngressNodes = "ISP204", Error;
-    ServiceMissing = "ISP205", Error;
-    ServiceNotExposed = "ISP301", Error;
-    ServiceProxyName = "ISP302", Error;
-    NoKubeProxy = "ISP501", Error;
-    KubeProxyAmbiguous = "ISP502", Error;
-    LocalRangeTooWide = "ISP503", Error;
-    IngressNodeWithoutAgent = "ISP411", Error;
-    NodeWithoutPool = "ISP402", Error;
-    AgentFailed = "ISP403", Error;
-    AgentNotReady = "ISP404", Error;
-    AgentSilent = "ISP405", Error;
-    ProxyNotConnected = "ISP406", Error;
-    AgentBehind = "ISP407", Error;
-    NotRelisted = "ISP408", Error;
-    NotProgrammed = "ISP409", Error;
-    TwoProxies = "ISP410", Error;
-    NotServed = "ISP412", Error;
-    ServedByNobody = "ISP316", Error;
-    NoIngressEndpoint = "ISP303", Error;
-    NotLabelled = "ISP304", Error;
-    PolicyNotLocal = "ISP305", Error;
-    SourceRangeUnreadable = "ISP306", Error;
-    WebhookUnavailable = "ISP102", Error;
-    BundleEmpty = "ISP103", Error;
-    BundleNotValid = "ISP104", Error;
-    BundlesDiffer = "ISP105", Error;
-    PodWebhookMissing = "ISP106", Error;
-    PodWebhookLate = "ISP107", Error;
-    AnnotationLies = "ISP601", Error;
-    RulesDiffer = "ISP606", Error;
-    TrustedProxies = "ISP703", Warning;
-    ProxyProtocol = "ISP704", Note;
-    IpModeProxy = "ISP310", Warning;
-    PolicyRangeUnreadable = "ISP707", Error;
-    PolicyOpen = "ISP701", Error;
-    PolicyClosed = "ISP702", Error;
-    LeftBehind = "ISP209", Warning;
-    Paused = "ISP206", Warning;
-    BundleEndsSoon = "ISP108", Warning;
-    NotPreserved = "ISP307", Warning;
-    IngressNodeWithoutEndpoint = "ISP308", Warning;
-    NoExternalAddress = "ISP309", Warning;
-    SourceRangesOpen = "ISP311", Warning;
-    SourceRangesNodesOnly = "ISP312", Warning;
-    NoHealthCheckPort = "ISP313", Warning;
-    MasqueradeAll = "ISP504", Warning;
-    NoLocalDetection = "ISP505", Warning;
-    LocalRangeTooNarrow = "ISP506", Warning;
-    PodSecurityRefuses = "ISP602", Warning;
-    ModeChosen = "ISP603", Warning;
-    SidecarsStale = "ISP604", Warning;
-    NotReady = "ISP207", Warning;
-    BeingDeleted = "ISP208", Note;
-    NoNodePorts = "ISP314", Note;
-    ModeIpvs = "ISP507", Note;
-    SidecarHides = "ISP605", Note;
-    PolicyMisled = "ISP705", Note;
-    PolicyUnknown = "ISP706", Note;
-    PolicyNotEnforced = "ISP708", Note;
-    NotLookedAt = "ISP901", Note;
-    AddressLost = "ISP315", Note;
+    NodeNotReady = "ISP401", Error, "A node is not ready";
+    OperatorUnavailable = "ISP101", Error, "The operator does not run";
+    NotObserved = "ISP201", Error, "The operator has not observed the object";
+    ObjectsClash = "ISP202", Error, "Two objects conflict";
+    FieldDeclared = "ISP203", Error, "Another manager declares the field";
+    NoIngressNodes = "ISP204", Error, "No ingress node";
+    ServiceMissing = "ISP205", Error, "A Service is missing";
+    ServiceNotExposed = "ISP301", Error, "A preserved Service is not exposed";
+    ServiceProxyName = "ISP302", Error, "A label keeps every kube-proxy away";
+    NoKubeProxy = "ISP501", Error, "kube-proxy is not a DaemonSet";
+    KubeProxyAmbiguous = "ISP502", Error, "Several kube-proxies";
+    LocalRangeTooWide = "ISP503", Error, "clusterCIDR is too wide";
+    IngressNodeWithoutAgent = "ISP411", Error, "An ingress node without an agent";
+    NodeWithoutPool = "ISP402", Error, "A node without a pool";
+    AgentFailed = "ISP403", Error, "An agent missed its deadline";
+    AgentNotReady = "ISP404", Error, "An agent is not ready";
+    AgentSilent = "ISP405", Error, "An agent is silent";
+    ProxyNotConnected = "ISP406", Error, "kube-proxy is not connected";
+    AgentBehind = "ISP407", Error, "An agent is behind";
+    NotRelisted = "ISP408", Error, "kube-proxy has not listed again";
+    NotProgrammed = "ISP409", Error, "The rules are not updated";
+    TwoProxies = "ISP410", Error, "Two kube-proxies on a node";
+    NotServed = "ISP412", Error, "An agent does not serve a Service";
+    ServedByNobody = "ISP316", Error, "A Service that nothing serves";
+    NoIngressEndpoint = "ISP303", Error, "No endpoint on an ingress node";
+    NotLabelled = "ISP304", Error, "A preserved Service lacks its label";
+    PolicyNotLocal = "ISP305", Error, "The policy is not Local";
+    SourceRangeUnreadable = "ISP306", Error, "A source range cannot be read";
+    WebhookUnavailable = "ISP102", Error, "The webhook does not run";
+    BundleEmpty = "ISP103", Error, "A caBundle is empty";
+    BundleNotValid = "ISP104", Error, "A caBundle is not valid";
+    BundlesDiffer = "ISP105", Error, "The caBundles differ";
+    PodWebhookMissing = "ISP106", Error, "No configuration for pods";
+    PodWebhookLate = "ISP107", Error, "The webhook is called after Istio's injector";
+    AnnotationLies = "ISP601", Error, "A misleading annotation";
+    RulesDiffer = "ISP606", Error, "The rules of a pod are not what it says";
+    TrustedProxies = "ISP703", Warning, "A gateway trusts X-Forwarded-For";
+    ProxyProtocol = "ISP704", Note, "A gateway expects the PROXY protocol";
+    IpModeProxy = "ISP310", Warning, "The load balancer is a proxy";
+    PolicyRangeUnreadable = "ISP707", Error, "A range of a policy cannot be read";
+    PolicyOpen = "ISP701", Error, "An address policy fails open";
+    PolicyClosed = "ISP702", Error, "An address policy fails closed";
+    LeftBehind = "ISP209", Warning, "Changes of a deleted object";
+    Paused = "ISP206", Warning, "The rollout is paused";
+    BundleEndsSoon = "ISP108", Warning, "A caBundle expires soon";
+    NotPreserved = "ISP307", Warning, "No object names the Service";
+    IngressNodeWithoutEndpoint = "ISP308", Warning, "An ingress node without an endpoint";
+    NoExternalAddress = "ISP309", Warning, "No external address";
+    SourceRangesOpen = "ISP311", Warning, "A source range admits everybody";
+    SourceRangesNodesOnly = "ISP312", Warning, "Source ranges of nodes only";
+    NoHealthCheckPort = "ISP313", Warning, "No port for health checks";
+    MasqueradeAll = "ISP504", Warning, "masqueradeAll is on";
+    NoLocalDetection = "ISP505", Warning, "Local pods cannot be detected";
+    LocalRangeTooNarrow = "ISP506", Warning, "clusterCIDR is too narrow";
+    PodSecurityRefuses = "ISP602", Warning, "Pod Security rejects the sidecar";
+    ModeChosen = "ISP603", Warning, "The pod sets another mode";
+    SidecarsStale = "ISP604", Warning, "Stale sidecars";
+    NotReady = "ISP207", Warning, "The object is not ready";
+    BeingDeleted = "ISP208", Note, "The object is being deleted";
+    NoNodePorts = "ISP314", Note, "No NodePorts";
+    ModeIpvs = "ISP507", Note, "Mode ipvs";
+    SidecarHides = "ISP605", Note, "A sidecar hides the client";
+    PolicyMisled = "ISP705", Note, "A policy records the wrong address";
+    PolicyUnknown = "ISP706", Note, "A policy that compares the gateway";
+    PolicyNotEnforced = "ISP708", Note, "No proxy enforces a policy";
+    NotLookedAt = "ISP901", Note, "Something was not checked";
+    AddressLost = "ISP315", Note, "Services lose the source IP";
+    ClusterTooOld = "ISP801", Warning, "Kubernetes is too old";
+    KernelTooOld = "ISP802", Warning, "A kernel is too old for mode Beside";
+    NodeUnfit = "ISP803", Note, "A node that no agent runs on";
+    AgentsRejected = "ISP804", Warning, "Pod Security rejects the agents";
+    ProxyNotRecognized = "ISP805", Note, "The Service proxy is not recognized";
+    NoModeFits = "ISP806", Error, "No mode fits the cluster";
 }
 
 impl Serialize for Code {
@@ -124,25 +137,45 @@ impl Serialize for Code {
     }
 }
 
-/// The subject of a finding.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct Subject(String);
+/// The subject of a finding. It is serialized as its text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Subject {
+    kind: String,
+    /// Empty for the cluster as a whole.
+    name: String,
+}
 
 impl Subject {
     /// `Service web/frontend`, `Node work-1`.
     pub(crate) fn new(kind: &str, name: impl fmt::Display) -> Self {
-        Self(format!("{kind} {name}"))
+        Self { kind: kind.to_owned(), name: name.to_string() }
     }
 
     /// The cluster as a whole.
     pub(crate) fn cluster() -> Self {
-        Self("Cluster".to_owned())
+        Self::new("Cluster", "")
+    }
+
+    pub(crate) fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// `web/frontend`, `work-1`, or nothing for the cluster as a whole.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 }
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let Self { kind, name } = self;
+        if name.is_empty() { f.write_str(kind) } else { write!(f, "{kind} {name}") }
+    }
+}
+
+impl Serialize for Subject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -210,5 +243,20 @@ impl Finding {
     pub(crate) fn graded(mut self, severity: Severity) -> Self {
         self.severity = severity;
         self
+    }
+
+    /// The finding as a result of SARIF.
+    pub(crate) fn result(&self) -> sarif::Finding {
+        let Self { code, severity, subject, line, reason, path, remedy, .. } = self;
+        let mut parts = vec![format!("{subject}: {line}"), reason.clone()];
+        parts.extend(path.iter().cloned());
+        parts.extend(remedy.iter().map(|step| format!("To do: {step}")));
+        parts.retain(|part| !part.is_empty());
+        sarif::Finding {
+            code: *code,
+            severity: *severity,
+            subject: subject.clone(),
+            message: parts.join("\n"),
+        }
     }
 }

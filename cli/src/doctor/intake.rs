@@ -7,6 +7,7 @@ use isp_api::node::AgentMode;
 use isp_api::sidecar::{Labels, Sidecar};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::observe::runs_kube_proxy;
+use isp_plan::plan::can_have_agent;
 use isp_plan::{Key, observe};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -22,10 +23,11 @@ use kube::ResourceExt;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::cluster::{Cluster, Deployment, Node, Pod, Service, Webhook};
+use super::cluster::{Cluster, Deployment, Node, Pod, Service, System, Webhook};
 use super::kinds::Kind;
 use super::lists::{Controller, ControllerSettings, Ingress, NetworkPolicy};
 use super::mesh::ProxyConfig;
+use super::network::{CiliumSettings, Network, NetworkAgent};
 use super::policy::AuthorizationPolicy;
 use super::ranges::readable;
 
@@ -126,6 +128,8 @@ impl Cluster {
             Kind::ConfigMap => self.take_config_map(serde_json::from_value(object)?),
             Kind::DaemonSet => {
                 let object: DaemonSet = serde_json::from_value(object)?;
+                let agent = NetworkAgent::of(&object);
+                self.networks.extend(agent.map(|agent| (observe::key(&object.metadata), agent)));
                 if let Some(mut facts) = observe::daemon_set(&object) {
                     // A dump lacks managedFields, so labels decide there.
                     let unknown = object.metadata.managed_fields.is_none();
@@ -161,7 +165,7 @@ impl Cluster {
         }
     }
 
-    /// Keeps those of meshes, ingress controllers and kube-proxies.
+    /// Keeps those of meshes, ingress controllers, kube-proxies and Cilium.
     fn take_config_map(&mut self, object: ConfigMap) {
         let key = observe::key(&object.metadata);
         let mut files = object.data.unwrap_or_default();
@@ -177,6 +181,9 @@ impl Cluster {
         }
         if let Some(settings) = ControllerSettings::of(&files) {
             self.controllers.insert(key.clone(), settings);
+        }
+        if key.name == CiliumSettings::MAP {
+            self.cilium = Some(CiliumSettings::of(&files));
         }
         files.retain(|_, text| text.contains("KubeProxyConfiguration"));
         if !files.is_empty() {
@@ -235,13 +242,32 @@ fn node(object: &NodeObject) -> Node {
     let spec = object.spec.as_ref();
     let ranges = spec.and_then(|spec| spec.pod_cidrs.as_ref()).into_iter().flatten();
     let failed = object.annotations().get(FAILURE_ANNOTATION);
+    let beside = can_have_agent(&object.name_any(), &facts);
     Node {
+        system: system(object),
+        beside,
+        networks: Network::of_node(object.annotations()).collect(),
         labels: facts.labels,
         ready: facts.ready,
         addresses: addresses().filter_map(|address| address.address.parse().ok()).collect(),
         internal: internal.filter_map(|address| address.address.parse().ok()).collect(),
         pod_ranges: readable(ranges),
         failure: failed.map(|text| facts.failure.map_or_else(|| text.clone(), |failure| failure.reason)),
+    }
+}
+
+/// The kubelet also writes two of the fields as labels, which a dump may have without the rest.
+fn system(object: &NodeObject) -> System {
+    let info = object.status.as_ref().and_then(|status| status.node_info.clone()).unwrap_or_default();
+    let or_label = |value: String, label: &str| match object.labels().get(label) {
+        Some(label) if value.is_empty() => label.clone(),
+        _ => value,
+    };
+    System {
+        os: or_label(info.operating_system, "kubernetes.io/os"),
+        architecture: or_label(info.architecture, "kubernetes.io/arch"),
+        kernel: info.kernel_version,
+        kubelet: info.kubelet_version,
     }
 }
 
@@ -271,6 +297,8 @@ fn pod(object: &PodObject) -> Option<Pod> {
         host_network: spec.host_network.unwrap_or(false),
         owner: facts.map_or_else(|| ("Pod".to_owned(), object.name_any()), |facts| facts.owner),
         proxy: observe::pod(object).filter(|_| proxy.is_some() || agent.is_some()),
+        static_kube_proxy: metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Node")
+            && spec.containers.iter().any(runs_kube_proxy),
         agent,
         labels,
     };

@@ -10,42 +10,54 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 
 use super::cluster::{Cluster, Missing};
 use super::kinds::Kind;
+use super::network::{CiliumSettings, Network};
 use crate::connection::Connection;
 use crate::error::CommandError;
 
 const PAGE: u32 = 250;
 
-pub(super) async fn read(connection: &Connection) -> Result<Cluster, CommandError> {
+/// The facts. A missing right to list a kind of `needed` is an error.
+pub(crate) async fn read(connection: &Connection, needed: &[Kind]) -> Result<Cluster, CommandError> {
     let mut cluster = Cluster::default();
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::ConfigMap) {
-        list(connection, &mut cluster, kind, &ListParams::default()).await?;
+        list(connection, &mut cluster, kind, &ListParams::default(), needed).await?;
     }
+    // Nearly every account may read it, and no check depends on it alone.
+    cluster.version = connection.client.apiserver_version().await.ok().map(|version| version.git_version);
     for wanted in [
         ListParams::default().fields("metadata.name=istio"),
         ListParams::default().labels(isp_api::sidecar::REVISION_LABEL),
     ] {
-        list(connection, &mut cluster, Kind::ConfigMap, &wanted).await?;
+        list(connection, &mut cluster, Kind::ConfigMap, &wanted, needed).await?;
     }
-    mounted_config_maps(connection, &mut cluster).await?;
+    mounted_config_maps(connection, &mut cluster, needed).await?;
     Ok(cluster)
 }
 
 /// Reads only these kinds, and the settings of kube-proxies.
-pub(super) async fn read_some(connection: &Connection, kinds: &[Kind]) -> Result<Cluster, CommandError> {
+pub(super) async fn read_some(
+    connection: &Connection,
+    kinds: &[Kind],
+    needed: &[Kind],
+) -> Result<Cluster, CommandError> {
     let mut cluster = Cluster::default();
     for kind in kinds {
-        list(connection, &mut cluster, *kind, &ListParams::default()).await?;
+        list(connection, &mut cluster, *kind, &ListParams::default(), needed).await?;
     }
-    mounted_config_maps(connection, &mut cluster).await?;
+    mounted_config_maps(connection, &mut cluster, needed).await?;
     Ok(cluster)
 }
 
-/// Reads only the `ConfigMap`s of kube-proxies and ingress controllers.
-async fn mounted_config_maps(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
+/// Reads only the `ConfigMap`s of kube-proxies, ingress controllers and Cilium.
+async fn mounted_config_maps(
+    connection: &Connection,
+    cluster: &mut Cluster,
+    needed: &[Kind],
+) -> Result<(), CommandError> {
     for key in mounted(cluster) {
         let named = ListParams::default()
             .fields(&format!("metadata.name={},metadata.namespace={}", key.name, key.namespace));
-        list(connection, cluster, Kind::ConfigMap, &named).await?;
+        list(connection, cluster, Kind::ConfigMap, &named, needed).await?;
     }
     Ok(())
 }
@@ -58,7 +70,9 @@ fn mounted(cluster: &Cluster) -> BTreeSet<Key> {
         volumes.filter_map(|volume| Some(Key::new(&*key.namespace, &*volume.config_map.as_ref()?.name)))
     });
     let controllers = cluster.pods.values().filter_map(|pod| pod.controller.as_ref()?.settings.clone());
-    volumes.chain(controllers).collect()
+    let cilium = cluster.networks.iter().filter(|(_, agent)| agent.network == Network::Cilium);
+    let cilium = cilium.map(|(key, _)| Key::new(&*key.namespace, CiliumSettings::MAP));
+    volumes.chain(controllers).chain(cilium).collect()
 }
 
 async fn list(
@@ -66,6 +80,7 @@ async fn list(
     cluster: &mut Cluster,
     kind: Kind,
     wanted: &ListParams,
+    needed: &[Kind],
 ) -> Result<(), CommandError> {
     for resource in kind.resources() {
         match pages(connection, cluster, kind, &resource, wanted.clone()).await {
@@ -74,9 +89,7 @@ async fn list(
             Err(Failure::Api(kube::Error::Api(status)))
                 if status.code == 403 && !is_served(connection, &resource).await => {}
             // A kind that cannot be listed, as with a broken conversion webhook, is skipped.
-            Err(Failure::Api(kube::Error::Api(status)))
-                if status.code != 401 && kind != Kind::IngressSourcePreserve =>
-            {
+            Err(Failure::Api(kube::Error::Api(status))) if status.code != 401 && !needed.contains(&kind) => {
                 let missing = match status.code {
                     403 => Missing::Forbidden,
                     _ => Missing::Failed(status.message.clone()),

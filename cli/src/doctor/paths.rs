@@ -36,7 +36,7 @@ pub(crate) struct PathFacts {
 pub(crate) async fn path_facts(place: &PlaceArgs, dump: Option<&Path>) -> Result<PathFacts, CommandError> {
     let cluster = match dump {
         Some(path) => dump::read(path)?.0,
-        None => live::read_some(&Connection::open(place).await?, &KINDS).await?,
+        None => live::read_some(&Connection::open(place).await?, &KINDS, &ESSENTIAL).await?,
     };
     for kind in ESSENTIAL {
         if let Some(missing) = cluster.not_looked_at.get(&kind) {

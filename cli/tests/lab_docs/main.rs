@@ -25,7 +25,7 @@ use self::world::{World, say};
 #[tokio::test]
 async fn the_pages_hold_on_a_real_cluster() {
     const TEST: &str = "the_pages_hold_on_a_real_cluster";
-    let [look_around, install, use_it] = docs::commands("README.md", TEST).unwrap();
+    let [look_around, check, install, use_it] = docs::commands("README.md", TEST).unwrap();
     let [dump] = docs::commands("docs/doctor.md", TEST).unwrap();
     let [counted] = docs::commands("docs/webhook.md", TEST).unwrap();
     let tutorial = docs::commands("docs/tutorial.md", TEST).unwrap();
@@ -36,6 +36,7 @@ async fn the_pages_hold_on_a_real_cluster() {
     tutorial::holds(&world, tutorial, &examples, [dump, counted]).await;
 
     let before = Before::take(&world.lab).await;
+    assert!(world.run(&check).await.contains("proposed object"));
     world.run(&install).await;
     let told = world.run(&use_it).await;
     assert!(told.contains("istio becomes Ready") && told.contains("istio: Ready"), "{told}");

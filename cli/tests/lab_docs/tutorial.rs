@@ -7,12 +7,18 @@ use super::before::Before;
 use super::world::{CLIENT, World, pod_elsewhere};
 
 /// On the way, while the object is there and all is well, what other pages have for such a cluster.
-pub(crate) async fn holds(world: &World, page: [Block; 10], yaml: &[String], [dump, counted]: [Block; 2]) {
-    let [see, pods, choose, install, plan, apply, wait, look, sidecars, go_back] = page;
+pub(crate) async fn holds(world: &World, page: [Block; 11], yaml: &[String], [dump, counted]: [Block; 2]) {
+    let [check, see, pods, choose, install, plan, apply, wait, look, sidecars, go_back] = page;
     // Step 2 has something to do.
     let unlabel = ["label", "node", "edge-1", "node-role.kubernetes.io/ingress-"];
     world.lab.kubectl(unlabel).await.unwrap();
 
+    let told = world.run(&check).await;
+    let lost_at = "loses the source IP at every node that a client connects to";
+    assert!(told.contains(&format!("Service istio-system/istio-ingressgateway {lost_at}")), "{told}");
+    for part in ["mode Filter fits: ", "kubectl label node edge-1 node-role.kubernetes.io/ingress="] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
     lost(world, &see).await;
     assert!(world.run(&see).await.contains("istio-ingressgateway"));
     assert!(world.run(&pods).await.contains(" edge-1 "));

@@ -58,7 +58,7 @@ fn trim(item: &mut Value) {
     if item["kind"] == "Node"
         && let Some(status) = item["status"].as_object_mut()
     {
-        status.retain(|name, _| ["addresses", "conditions"].contains(&name.as_str()));
+        status.retain(|name, _| ["addresses", "conditions", "nodeInfo"].contains(&name.as_str()));
     }
     if item["kind"] == "Pod" {
         for list in ["containers", "initContainers"] {

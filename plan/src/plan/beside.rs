@@ -58,6 +58,11 @@ pub(super) fn unfit(nodes: &[(&str, &Node)]) -> Vec<bool> {
     nodes.iter().map(|(name, node)| is_virtual(node) || !admits(&pod, name, node)).collect()
 }
 
+/// Whether an agent of mode Beside can run on a node.
+pub fn can_have_agent(name: &str, node: &Node) -> bool {
+    unfit(&[(name, node)]) == [false]
+}
+
 /// Whether an object or a Service needs the agents.
 pub(super) fn is_needed(snapshot: &Snapshot<'_>) -> bool {
     let depends = |key: &&Key| snapshot.service(key).is_some_and(crate::cluster::Service::depends_on_beside);

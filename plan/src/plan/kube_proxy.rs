@@ -8,20 +8,28 @@
 //! rules. The count is stored in the status of the oldest object that needs it, before the affinity
 //! is written: an annotation on the DaemonSet could be removed together with the requirement.
 
+mod accepted;
 mod keep_off;
 mod left_out;
 
+use std::collections::BTreeMap;
+
 use isp_api::Reason;
 use isp_api::names::AGENT_POOL_LABEL;
+use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 use thiserror::Error;
 
+pub use self::accepted::{Refusal, accepted};
 pub(super) use self::keep_off::{anything_left, is_fought, plan, status};
 pub(super) use self::left_out::LeftOut;
-use crate::build::agents::{NoAgent, without_requirement};
-use crate::cluster::{Cluster, DaemonSet, Key};
+use crate::build::agents::{Agent, NoAgent, filter_daemon_set, without_requirement};
+use crate::cluster::{DaemonSet, Key};
 use crate::observe::mounts::{Mounted, holding};
 use crate::observe::{NoKubeProxy, flag, mounted_file, runs_kube_proxy};
+
+/// The kubeconfig path in each ConfigMap that configures a kube-proxy, by file.
+type Configurations = BTreeMap<Key, BTreeMap<String, String>>;
 
 /// Why no agent can be derived from the cluster's kube-proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -101,14 +109,27 @@ impl From<NoKubeProxy> for Problem {
 }
 
 /// The path of kube-proxy's kubeconfig.
-pub(super) fn kubeconfig(cluster: &Cluster, key: &Key, set: &DaemonSet) -> Result<String, Problem> {
+fn kubeconfig(configurations: &Configurations, key: &Key, set: &DaemonSet) -> Result<String, Problem> {
     let pod = set.object.spec.template.spec.as_ref();
-    let found = pod.ok_or(NoKubeconfig::NoContainer).and_then(|pod| configured(cluster, key, pod));
+    let found = pod.ok_or(NoKubeconfig::NoContainer).and_then(|pod| configured(configurations, key, pod));
     found.map_err(|why| Problem::NoKubeconfig(key.clone(), Box::new(why)))
 }
 
+/// The agents of a pool, derived from this kube-proxy.
+pub(super) fn agents(
+    configurations: &Configurations,
+    key: &Key,
+    set: &DaemonSet,
+    image: &str,
+    pool: &str,
+) -> Result<DaemonSetObject, Problem> {
+    let kubeconfig = kubeconfig(configurations, key, set)?;
+    filter_daemon_set(&set.object, Agent { image, pool, kubeconfig: &kubeconfig })
+        .map_err(|error| Problem::Unusable(key.clone(), Box::new(error)))
+}
+
 /// With --config, kube-proxy ignores the connection flags, except --master, which always applies.
-fn configured(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Result<String, NoKubeconfig> {
+fn configured(configurations: &Configurations, key: &Key, pod: &PodSpec) -> Result<String, NoKubeconfig> {
     let found = pod.containers.iter().find(|container| runs_kube_proxy(container));
     let found = found.ok_or(NoKubeconfig::NoContainer)?;
     let given = |name: &str| flag(found, name).filter(|value| !value.is_empty());
@@ -125,7 +146,7 @@ fn configured(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Result<String, NoK
         return Err(NoKubeconfig::NotFromConfigMap { container, path, from });
     };
     let map = Key::new(key.namespace.clone(), map.to_owned());
-    let named = cluster.configurations.get(&map).and_then(|files| files.get(file)).cloned();
+    let named = configurations.get(&map).and_then(|files| files.get(file)).cloned();
     named.ok_or_else(|| NoKubeconfig::NotNamed { container, path: path.clone(), map, file: file.to_owned() })
 }
 

@@ -48,6 +48,14 @@ pub(super) fn check(scope: &Scope<'_>, found: &mut Vec<Finding>) {
     local_detection(scope, &settings, &subject, &edit, found);
 }
 
+/// The mode of the cluster's kube-proxy. None: there is none, or its settings were not found.
+pub(crate) fn proxy_mode(cluster: &Cluster) -> Option<String> {
+    let (key, set) = kube_proxy(&cluster.daemon_sets, None).ok()?;
+    let settings = settings(cluster, key, set.object.spec.template.spec.as_ref()?)?;
+    // The default on Linux.
+    Some(if settings.mode.is_empty() { "iptables".to_owned() } else { settings.mode })
+}
+
 /// The DaemonSet whose settings were checked.
 pub(super) fn checked<'a>(scope: &Scope<'a>) -> Option<&'a Key> {
     if !scope.concerns_kube_proxy() || !scope.cluster.knows(Kind::DaemonSet) {

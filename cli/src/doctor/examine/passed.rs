@@ -12,6 +12,7 @@ use super::programs::program;
 use super::{Object, Scope, kube_proxy};
 use crate::doctor::finding::{Code, Finding, Severity, Subject};
 use crate::doctor::judgement::Arrival;
+use crate::doctor::kinds::Kind;
 use crate::status::is_ready;
 use crate::text::count;
 
@@ -127,6 +128,10 @@ impl Checks<'_, '_> {
     /// Policies and lists that compare addresses, and have no finding.
     fn policies(&self) -> Option<String> {
         let cluster = self.scope.cluster;
+        if !cluster.knows(Kind::Pod) {
+            // Without pods there is no enforcer, and no policy was judged.
+            return None;
+        }
         let policies = cluster.policies.iter().filter(|(_, policy)| !policy.alternatives().is_empty());
         let policies = policies.map(|(key, _)| Subject::new("AuthorizationPolicy", key));
         let network = cluster.network_policies.iter().filter(|(_, policy)| !policy.alternatives.is_empty());

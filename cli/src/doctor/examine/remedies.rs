@@ -14,7 +14,8 @@ use crate::doctor::kinds::Kind;
 
 /// A command names so many Services or nodes at most.
 const MAX_NAMES: usize = 5;
-const INGRESS_LABEL: &str = "node-role.kubernetes.io/ingress";
+/// The label of ingress nodes that the manual uses.
+pub(crate) const INGRESS_LABEL: &str = "node-role.kubernetes.io/ingress";
 
 /// The steps after which these Services keep the source IP.
 pub(super) fn keep_address(scope: &Scope<'_>, services: &BTreeSet<&Key>) -> Vec<String> {

@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::beside;
+use super::mesh_faults::MESH;
 use super::world::{World, lines};
 use crate::doctor::finding::{Code, Severity};
 
-pub(super) type Fault = (&'static str, Code, fn(&mut World));
+pub(crate) type Fault = (&'static str, Code, fn(&mut World));
 
-const GATEWAY: &str = "istio-ingressgateway";
+pub(super) const GATEWAY: &str = "istio-ingressgateway";
 const YEAR: i64 = 366 * 24;
 
-fn service(world: &mut World) -> &mut Value {
+pub(super) fn service(world: &mut World) -> &mut Value {
     world.the("Service", GATEWAY)
 }
 
@@ -25,7 +26,7 @@ fn report(world: &mut World) -> &mut Value {
     &mut world.the("IngressSourceNode", "work-1")["status"]
 }
 
-pub(super) fn remove(from: &mut Value, field: &str) {
+pub(crate) fn remove(from: &mut Value, field: &str) {
     let removed = from.as_object_mut().unwrap().remove(field);
     assert!(removed.is_some(), "there is no {field}");
 }
@@ -36,13 +37,13 @@ pub(super) fn condition<'a>(object: &'a mut Value, type_: &str) -> &'a mut Value
 }
 
 /// Changes a text somewhere in a setting.
-fn replace(value: &mut Value, from: &str, to: &str) {
+pub(super) fn replace(value: &mut Value, from: &str, to: &str) {
     let text = value.as_str().unwrap();
     assert!(text.contains(from), "{from:?} is not in {text}");
     *value = json!(text.replace(from, to));
 }
 
-pub(super) fn kube_proxy_setting(world: &mut World, from: &str, to: &str) {
+pub(crate) fn kube_proxy_setting(world: &mut World, from: &str, to: &str) {
     replace(&mut world.the("ConfigMap", "kube-proxy")["data"]["config.conf"], from, to);
 }
 
@@ -51,7 +52,7 @@ fn pod_webhooks(world: &mut World) -> &mut Value {
 }
 
 /// The whole pod in another mode.
-fn in_mode(world: &mut World, mode: &str) {
+pub(crate) fn in_mode(world: &mut World, mode: &str) {
     let pod = world.the("Pod", "cart-");
     let text = pod.to_string().replace("TPROXY", mode);
     *pod = serde_json::from_str(&text).unwrap();
@@ -271,94 +272,25 @@ const WEBHOOKS: &[Fault] = &[
     }),
 ];
 
-const MESH: &[Fault] = &[
-    ("the annotation came too late", Code::AnnotationLies, |world| {
-        in_mode(world, "REDIRECT");
-        let annotations = &mut world.the("Pod", "cart-")["metadata"]["annotations"];
-        annotations["sidecar.istio.io/interceptionMode"] = json!("TPROXY");
-    }),
-    ("stale", Code::SidecarsStale, |world| {
-        in_mode(world, "REDIRECT");
-        remove(
-            &mut world.the("Pod", "cart-")["metadata"]["annotations"],
-            "sidecar.istio.io/interceptionMode",
-        );
-    }),
-    ("the author has chosen", Code::ModeChosen, |world| in_mode(world, "REDIRECT")),
-    ("Pod Security refuses", Code::PodSecurityRefuses, |world| {
-        world.the("Namespace", "shop")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] =
-            json!("restricted");
-    }),
-    ("trusted proxies of the mesh", Code::TrustedProxies, |world| {
-        replace(
-            &mut world.the("ConfigMap", "istio")["data"]["mesh"],
-            "defaultConfig:\n",
-            "defaultConfig:\n  gatewayTopology: {numTrustedProxies: 1}\n",
-        );
-    }),
-    ("trusted proxies of the pod", Code::TrustedProxies, |world| {
-        let annotations = &mut world.the("Pod", GATEWAY)["metadata"]["annotations"];
-        annotations["proxy.istio.io/config"] = json!("gatewayTopology: {numTrustedProxies: 2}");
-    }),
-    ("trusted hops by a patch", Code::TrustedProxies, |world| {
-        world.add(filter("istio-system", &json!({"xff_num_trusted_hops": 1})));
-    }),
-    ("a header by a patch", Code::TrustedProxies, |world| {
-        world.add(filter("istio-system", &json!({"use_remote_address": false})));
-    }),
-    ("the PROXY protocol by a patch", Code::ProxyProtocol, |world| {
-        world.add(filter("istio-system", &json!({"name": "envoy.filters.listener.proxy_protocol"})));
-    }),
-    ("the PROXY protocol by the pod", Code::ProxyProtocol, |world| {
-        let annotations = &mut world.the("Pod", GATEWAY)["metadata"]["annotations"];
-        annotations["proxy.istio.io/config"] = json!("gatewayTopology: {proxyProtocol: {}}");
-    }),
-    ("a sidecar that goes by the gateway's address", Code::PolicyOpen, |world| {
-        let policy = policy_of(world, "shop");
-        policy["spec"]["rules"] = json!([{"when": [{"key": "source.ip", "values": ["203.0.113.0/24"]}]}]);
-    }),
-    ("a sidecar that goes by addresses of a private network", Code::PolicyUnknown, |world| {
-        let policy = policy_of(world, "shop");
-        policy["spec"]["rules"] = json!([{"when": [{"key": "source.ip", "values": ["10.20.0.0/16"]}]}]);
-    }),
-    ("a range of a policy that is none", Code::PolicyRangeUnreadable, |world| {
-        let policy = policy_of(world, "shop");
-        policy["spec"]["rules"] = json!([{"from": [{"source": {"remoteIpBlocks": ["203.0.113.0/240"]}}]}]);
-    }),
-    ("a policy that selects nobody", Code::PolicyNotEnforced, |world| {
-        policy_of(world, "shop")["spec"]["selector"] = json!({"matchLabels": {"app": "crat"}});
-    }),
-    ("a second way in that nobody preserves", Code::PolicyOpen, |world| {
-        let mut second = service(world).clone();
-        second["metadata"] = json!({"name": "node-ports", "namespace": "istio-system"});
-        second["spec"]["type"] = json!("NodePort");
-        second["spec"]["externalTrafficPolicy"] = json!("Cluster");
-        world.add(second);
-    }),
-];
-
-fn policy_of<'a>(world: &'a mut World, namespace: &str) -> &'a mut Value {
-    // Both have the same name; the other one's goes first.
-    let other = if namespace == "shop" { "istio-system" } else { "shop" };
-    world.rename("AuthorizationPolicy", other, "clients", "others");
-    world.the("AuthorizationPolicy", "clients")
-}
-
-fn filter(namespace: &str, value: &Value) -> Value {
-    json!({
-        "apiVersion": "networking.istio.io/v1alpha3", "kind": "EnvoyFilter",
-        "metadata": {"name": "patch", "namespace": namespace},
-        "spec": {
-            "workloadSelector": {"labels": {"istio": "ingressgateway"}},
-            "configPatches": [{"applyTo": "LISTENER_FILTER", "patch": {"operation": "INSERT_FIRST", "value": value}}],
-        },
-    })
-}
-
 const LEFT_OUT: &[Fault] = &[
     ("no settings of kube-proxy", Code::NotLookedAt, |world| world.remove("ConfigMap", "kube-proxy")),
     ("no Deployments in the dump", Code::NotLookedAt, |world| world.remove("Deployment", "")),
     ("a cluster that keeps all addresses but one", Code::AddressLost, |_| {}),
+];
+
+/// Faults of a cluster with an object of mode Filter.
+pub(crate) fn of_filter() -> Vec<Fault> {
+    [OBJECTS, SERVICES, NODES, KUBE_PROXY, WEBHOOKS, MESH].concat()
+}
+
+/// Codes that `check` reports, and doctor never does. The tests of `check` have faults for them.
+const CHECKED: [Code; 6] = [
+    Code::ClusterTooOld,
+    Code::KernelTooOld,
+    Code::NodeUnfit,
+    Code::AgentsRejected,
+    Code::ProxyNotRecognized,
+    Code::NoModeFits,
 ];
 
 /// Codes that tests of `asked` cover: to be the first finding, they need several faults.
@@ -376,8 +308,7 @@ fn each_fault_is_named_first() {
     let (healthy, beside) = (World::of("healthy"), beside::world());
     let mut codes = BTreeSet::new();
     let mut wrong = Vec::new();
-    let filter = [OBJECTS, SERVICES, NODES, KUBE_PROXY, WEBHOOKS, MESH, LEFT_OUT].concat();
-    let faults = filter.into_iter().map(|fault| (&healthy, fault));
+    let faults = of_filter().into_iter().chain(LEFT_OUT.iter().copied()).map(|fault| (&healthy, fault));
     for (sound, (what, code, break_it)) in faults.chain(beside::FAULTS.iter().map(|fault| (&beside, *fault)))
     {
         let mut world = sound.clone();
@@ -390,6 +321,7 @@ fn each_fault_is_named_first() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     codes.extend(ASKED.map(Code::as_str));
+    codes.extend(CHECKED.map(Code::as_str));
     // Read from nodes; `pod_rules` tests it.
     codes.insert(Code::RulesDiffer.as_str());
     let all: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::*;
-use crate::build::agents::{Agent, filter_daemon_set};
+use crate::cluster::Cluster;
 use crate::observe;
 
 /// The kube-proxy manifests of distributions, from the files that the lab uses.
@@ -43,11 +43,10 @@ fn cluster(name: &str, change: impl Fn(&mut Value)) -> Cluster {
 /// agent's arguments, or the problem.
 fn made(cluster: &Cluster) -> Result<(Vec<VolumeMount>, VolumeMount, Vec<String>), Problem> {
     let (key, set) = observe::kube_proxy(&cluster.daemon_sets, None)?;
-    let kubeconfig = kubeconfig(cluster, key, set)?;
-    let agent = Agent { image: "agent:1", pool: "default", kubeconfig: &kubeconfig };
-    let made = filter_daemon_set(&set.object, agent);
-    let pod =
-        made.map_err(|error| Problem::Unusable(key.clone(), Box::new(error)))?.spec.template.spec.unwrap();
+    let made = agents(&cluster.configurations, key, set, "agent:1", "default");
+    let asked = accepted(&cluster.daemon_sets, &cluster.configurations);
+    assert_eq!(asked.err().map(|refusal| refusal.message), made.as_ref().err().map(ToString::to_string));
+    let pod = made?.spec.template.spec.unwrap();
     let mounts = pod.containers[0].volume_mounts.clone().unwrap();
     let agent = pod.init_containers.unwrap().pop().unwrap();
     let original = agent.volume_mounts.unwrap().remove(0);
@@ -109,9 +108,8 @@ fn an_agent_is_made_from_each_kube_proxy_that_can_be_led_to_it() {
 fn a_directory_of_the_node_stays_below_the_agents_kubeconfig() {
     let cluster = cluster("host-directory", |_| {});
     let (key, set) = observe::kube_proxy(&cluster.daemon_sets, None).unwrap();
-    let kubeconfig = kubeconfig(&cluster, key, set).unwrap();
-    let agent = Agent { image: "agent:1", pool: "default", kubeconfig: &kubeconfig };
-    let pod = filter_daemon_set(&set.object, agent).unwrap().spec.template.spec.unwrap();
+    let made = agents(&cluster.configurations, key, set, "agent:1", "default");
+    let pod = made.unwrap().spec.template.spec.unwrap();
     let mounts: Vec<_> =
         pod.containers[0].volume_mounts.iter().flatten().map(|mount| mount.mount_path.as_str()).collect();
     assert_eq!(mounts[0], "/var/lib/kube-proxy", "certificates beside it are found as before");

@@ -9,7 +9,6 @@ use k8s_openapi::api::apps::v1::DaemonSet as DaemonSetObject;
 
 use super::super::kube_proxy::{self, Problem, is_fought, is_kept_off};
 use super::super::snapshot::{Object, Snapshot};
-use crate::build::agents::{Agent, filter_daemon_set};
 use crate::cluster::{Cluster, DaemonSet, Key};
 use crate::observe::kube_proxy as find_kube_proxy;
 
@@ -104,10 +103,8 @@ impl<'a> Origin<'a> {
     ) -> Result<DaemonSetObject, Problem> {
         match self {
             Self::KubeProxy(key, set) => {
-                let kubeconfig = kube_proxy::kubeconfig(snapshot.cluster, key, set)?;
-                let agent = Agent { image: &snapshot.settings.agent_image, pool, kubeconfig: &kubeconfig };
-                filter_daemon_set(&set.object, agent)
-                    .map_err(|error| Problem::Unusable((*key).clone(), Box::new(error)))
+                let image = &snapshot.settings.agent_image;
+                kube_proxy::agents(&snapshot.cluster.configurations, key, set, image, pool)
             }
         }
     }
