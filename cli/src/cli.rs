@@ -171,6 +171,9 @@ pub(crate) struct PlanArgs {
 pub(crate) struct ExplainNodeArgs {
     /// Name of the node.
     pub(crate) node: String,
+    /// json, yaml: the explanation, for scripts.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<ListFormat>,
 }
 
 #[derive(Debug, Args)]

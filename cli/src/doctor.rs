@@ -35,6 +35,7 @@ mod tests;
 
 use k8s_openapi::jiff::Timestamp;
 
+pub(crate) use self::examine::Examination;
 use self::examine::examine;
 use self::finding::Severity;
 use crate::Outcome;

@@ -7,6 +7,7 @@
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read` | lists, page by page |
 //! | `status`, `plan`, `explain_node`, `doctor`, `rules` | one command each: reading, and pure functions |
+//! | `schema` | the JSON Schemas of the output for scripts |
 //! | `text` | layout: blocks, wrapped lines, ages |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 
@@ -19,6 +20,7 @@ mod output;
 mod plan;
 mod read;
 mod rules;
+pub mod schema;
 mod status;
 mod text;
 

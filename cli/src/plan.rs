@@ -18,6 +18,7 @@ mod redirects;
 mod render;
 mod snapshot;
 
+pub(crate) use self::forecast::Forecast;
 use isp_api::IngressSourcePreserve;
 use isp_plan::Settings;
 use k8s_openapi::jiff::Timestamp;

@@ -179,6 +179,7 @@ fn findings_for_programs_have_the_same_fields_in_json_and_yaml() {
     let json: Value = serde_json::from_str(&told.stdout).unwrap();
     let yaml: Value = serde_yaml::from_str(&doctor(broken.path(), &["-o", "yaml"]).stdout).unwrap();
     assert_eq!(json, yaml);
+    isp_testkit::schema::assert_output("doctor", &json);
     let top: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(top, ["findings", "passed"]);
     let first = &json["findings"][0];

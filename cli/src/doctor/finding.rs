@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 /// The severity, in the order of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
     /// The source IP is lost, or clients get no answer.
@@ -34,7 +35,6 @@ macro_rules! codes {
         pub(crate) enum Code { $($name),* }
 
         impl Code {
-            #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$name),*];
 
             pub(crate) fn as_str(self) -> &'static str {
@@ -124,8 +124,23 @@ impl Serialize for Code {
     }
 }
 
-/// The subject of a finding.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+impl JsonSchema for Code {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Code".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let codes: Vec<&str> = Self::ALL.iter().map(|code| code.as_str()).collect();
+        json_schema!({
+            "description": "The code. It never changes its meaning; docs/doctor.md explains each.",
+            "type": "string",
+            "enum": codes,
+        })
+    }
+}
+
+/// The object that a finding is about, such as `Service web/frontend`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 pub(crate) struct Subject(String);
 
 impl Subject {
@@ -146,8 +161,8 @@ impl fmt::Display for Subject {
     }
 }
 
-/// One finding. Scripts rely on the serialized field names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub(crate) struct Finding {
     pub(crate) code: Code,
     pub(crate) severity: Severity,
