@@ -162,6 +162,12 @@ pub(crate) struct PlanArgs {
     /// Namespace of the operator and of the webhook.
     #[arg(short, long, default_value = SYSTEM_NAMESPACE)]
     pub(crate) namespace: String,
+    /// Plan on a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) from_dir: Option<PathBuf>,
+    /// Exit with 3 if applying the file would change something, and all of it would become Ready.
+    #[arg(long)]
+    pub(crate) exit_code: bool,
     /// json and yaml: the steps with the operator's own action names, for scripts.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<ListFormat>,

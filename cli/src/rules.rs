@@ -30,6 +30,7 @@ use serde::Serialize;
 
 pub(crate) use self::error::RulesError;
 pub(crate) use self::reader::{Explained, Reader};
+pub(crate) use self::target::Target;
 use crate::Outcome;
 use crate::cli::{ListFormat, RulesArgs};
 use crate::connection::Connection;

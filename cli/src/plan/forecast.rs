@@ -30,6 +30,9 @@ mod tests;
 pub(crate) struct Forecast {
     /// The objects of the file, and how each of them ends.
     pub(super) objects: Vec<ObjectForecast>,
+    /// What the plan assumes, because a dump does not have it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
     /// Nodes whose agent fails now. The forecast assumes that it keeps failing.
     pub(super) failing_agents: Vec<String>,
     /// The steps in order. The actions of one step run in any order.
@@ -118,6 +121,13 @@ impl PlannedAction {
 }
 
 impl Forecast {
+    /// Whether applying the file changes an object, or what the operator does.
+    pub(super) fn changes(&self) -> bool {
+        let mut actions = self.steps.iter().flat_map(|step| &step.actions);
+        self.objects.iter().any(|object| object.change != Change::Unchanged)
+            || actions.any(|action| !action.pending_without_file)
+    }
+
     /// Whether every object of the file becomes `Ready`.
     pub(super) fn ready(&self) -> bool {
         self.unsettled.is_none() && self.objects.iter().all(|object| object.ready)
@@ -153,6 +163,7 @@ pub(super) fn forecast(
     });
     Forecast {
         objects: objects.collect(),
+        notes: Vec::new(),
         failing_agents,
         unsettled: settled.err().map(|unsettled| unsettled.to_string()),
         steps,
