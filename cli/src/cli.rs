@@ -30,6 +30,7 @@ Exit codes:
      explain-node: the node is not as it should be
      doctor: there are errors or warnings
      rules: the rules are not what the pod's manifest says, loop, or leave something out
+  3  plan --exit-code: applying the file would change something
 
 Environment:
   KUBECONFIG              the kubeconfig, as for kubectl
@@ -61,9 +62,20 @@ Examples:
 The operator's own code makes the plan, on a copy of the cluster in memory. There
 every agent starts, every write is accepted, and nobody else changes anything.
 Nothing is written to the cluster. Exit code 2: an object of the file would not
-become Ready.";
+become Ready. With --exit-code, 3: applying the file would change something.
+
+A plan without access to the cluster:
+  kubectl get isp,isn,services,endpointslices,nodes,namespaces,pods,daemonsets,deployments -A --show-managed-fields -o yaml > dump/core.yaml
+  kubectl get configmap -n kube-system kube-proxy -o yaml > dump/kube-proxy.yaml
+  kubectl get serviceaccounts,clusterroles,clusterrolebindings -A --show-managed-fields -o yaml > dump/accounts.yaml
+  kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings --show-managed-fields -o yaml > dump/admission.yaml
+  kubectl isp plan -f web.yaml --from-dir dump --exit-code";
 
 const EXPLAIN_NODE_HELP: &str = "\
+Examples:
+  kubectl isp explain-node work-1
+  kubectl isp explain-node work-1 -o json | jq -r '.behind[]'
+
 Exit code 0: the node is as it should be, 2: it is not ready, or its agent is missing, failed or behind, 1: there is no such node.";
 
 const RULES_EXAMPLES: &str = "\

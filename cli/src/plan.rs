@@ -23,7 +23,7 @@ use std::path::Path;
 
 use isp_api::IngressSourcePreserve;
 use isp_plan::Settings;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 pub(crate) use self::forecast::Forecast;
 use crate::Outcome;
@@ -81,13 +81,15 @@ fn from_dump(
     wanted: Vec<IngressSourcePreserve>,
 ) -> Result<Forecast, CommandError> {
     let (contents, taken) = dump::read(path)?;
+    // A new object is younger than everything in the dump: the oldest one owns a Service.
+    let now = taken.checked_add(SignedDuration::from_secs(1)).unwrap_or(taken);
     let before = contents.objects();
-    let (objects, changes) = merge::merge(before.clone(), wanted, taken);
+    let (objects, changes) = merge::merge(before.clone(), wanted, now);
     let (cluster, notes) = contents.cluster(path, objects)?;
     let image = arguments.agent_image.clone();
     let image = image.unwrap_or_else(|| contents.image(&arguments.namespace, &cluster));
     progress::show("planning".to_owned());
-    let mut forecast = forecast::forecast(cluster, &before, settings(arguments, image), taken, &changes);
+    let mut forecast = forecast::forecast(cluster, &before, settings(arguments, image), now, &changes);
     forecast.notes = notes;
     Ok(forecast)
 }

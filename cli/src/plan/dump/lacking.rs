@@ -118,13 +118,13 @@ impl Inventory {
             commands.push(format!("kubectl get --raw /apis/{API_VERSION} > {place}/admission.json"));
         }
         if commands.is_empty() {
-            return Ok(self.notes(entries().any(|entry| entry.via == Via::Webhook)));
+            return Ok(self.notes(entries().any(|entry| entry.via == Via::Webhook), by_policy));
         }
         let commands: Vec<String> = commands.iter().map(|command| format!("`{command}`")).collect();
         Err(CommandError::DumpLacks { dump: path.to_owned(), commands: commands.join(" and ") })
     }
 
-    fn notes(&self, by_webhook: bool) -> Vec<String> {
+    fn notes(&self, by_webhook: bool, by_policy: bool) -> Vec<String> {
         let mut notes = Vec::new();
         let mut assume = |kind: &str, plural: &str, flags: &str| {
             if !self.kinds.contains(kind) {
@@ -142,6 +142,10 @@ impl Inventory {
         if by_webhook {
             assume("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "");
             assume("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "");
+        }
+        if by_policy && self.begun {
+            assume("MutatingAdmissionPolicy", "mutatingadmissionpolicies", "");
+            assume("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", "");
         }
         if MANAGED.iter().any(|(kind, _)| self.unmanaged.contains(*kind)) {
             notes.push(
