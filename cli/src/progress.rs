@@ -40,7 +40,8 @@ pub(crate) fn show(text: String) {
     line.text = Some(text);
     if line.since.is_none() {
         line.since = Some(Instant::now());
-        // A thread also draws while a request or a computation takes long. It ends with the program.
+        // A thread also draws while a request or a computation takes long. It ends with the
+        // program.
         std::thread::spawn(redraw);
     }
 }

@@ -1,8 +1,8 @@
 //! Compares JSON with the schemas of `docs/schemas`.
 //!
 //! It knows the keywords that our generator writes, and fails on others, so that nothing passes
-//! unchecked. It is stricter than the schemas: a field that no schema mentions is a problem, because
-//! every field that the plugin prints is documented.
+//! unchecked. It is stricter than the schemas: a field that no schema mentions is a problem,
+//! because every field that the plugin prints is documented.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! Generated files that are committed: `crds/*.yaml`, from the types of the api crate, the templates
-//! of the Helm chart, from the kustomize manifests, and `docs/schemas/*.json`, from the types that
-//! the plugin prints.
+//! Generated files that are committed: `crds/*.yaml`, from the types of the api crate, the
+//! templates of the Helm chart, from the kustomize manifests, and `docs/schemas/*.json`, from the
+//! types that the plugin prints.
 //!
 //! The generators of the CRDs and of the schemas are example programs of the crates with the types.
 //! Each writes its files to a given directory.

@@ -67,7 +67,9 @@ impl Question {
         let nothing = String::new();
         let (last, before) = words.split_last().unwrap_or((&nothing, &[]));
         let mut line = Line::new(&root);
-        before.iter().for_each(|word| line.take(word));
+        for word in before {
+            line.take(word);
+        }
         let (wanted, begun) = line.wanted(last);
         Self { wanted, begun: begun.to_owned(), place: line.place }
     }

@@ -81,7 +81,7 @@ impl Inventory {
     }
 
     /// Notes on what a plan of these objects assumes, or everything that it lacks. `maps` are the
-    /// ConfigMaps that a kube-proxy mounts and the dump does not have.
+    /// `ConfigMap`s that a kube-proxy mounts and the dump does not have.
     pub(super) fn judge(
         &self,
         path: &Path,
@@ -137,7 +137,9 @@ impl Inventory {
         assume("DaemonSet", "daemonsets", " -A");
         if self.begun {
             assume("IngressSourceNode", "ingresssourcenodes", "");
-            PERHAPS.iter().for_each(|(kind, plural)| assume(kind, plural, ""));
+            for (kind, plural) in PERHAPS {
+                assume(kind, plural, "");
+            }
         }
         if by_webhook {
             assume("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "");
