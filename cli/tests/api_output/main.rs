@@ -25,6 +25,17 @@ fn object(name: &str, service: &str) -> Value {
     })
 }
 
+/// A pod of an account that exists from the beginning.
+fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "web"},
+        "spec": {
+            "nodeName": "work-1", "serviceAccountName": "nobody", "automountServiceAccountToken": false,
+            "containers": [{"name": "app", "image": "app"}],
+        },
+    })
+}
+
 /// Held by tests whose objects for the same Service would change each other's plans.
 static FRONTEND: Mutex<()> = Mutex::const_new(());
 
@@ -37,6 +48,8 @@ async fn the_plan_of_a_dump_is_the_plan_of_the_cluster() {
     let _alone = FRONTEND.lock().await;
     // Made by others: with field managers, and with an object that the operator has not seen.
     apply(control_plane, &object("of-others", "absent")).await;
+    // Every cluster has one, except one that has just started.
+    apply(control_plane, &pod("dumped")).await;
     terminal.save("web.yaml", &object("dumped", "frontend").to_string()).unwrap();
     let more = "--agent-image=agent:1 -o json";
     let told = terminal.run_to_its_end(&block.with(more)).await.unwrap();
@@ -117,11 +130,7 @@ async fn kubectl_completes_names_through_the_executable_beside_the_plugin() {
     let (control_plane, _) = plugin::cluster(PROGRAM).await;
     apply(control_plane, &object("completed", "absent")).await;
     set_status(control_plane, "isp", "completed", &json!({"phase": "Degraded"})).await;
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "cart-1", "namespace": "web"},
-        "spec": {"nodeName": "work-1", "containers": [{"name": "app", "image": "app"}]},
-    });
-    apply(control_plane, &pod).await;
+    apply(control_plane, &pod("cart-1")).await;
     let running =
         json!({"status": {"phase": "Running", "podIPs": [{"ip": "10.244.1.9"}], "podIP": "10.244.1.9"}});
     let patch = running.to_string();
