@@ -37,6 +37,7 @@ Exit codes:
      doctor: there are errors or warnings
      rules: the rules are not what the pod's manifest says, loop, or leave something out
      trace: the packet is lost, or arrives without its source IP
+  3  plan --exit-code: applying the file would change something
 
 Environment:
   KUBECONFIG              the kubeconfig, as for kubectl
@@ -84,9 +85,20 @@ Examples:
 The operator's own code makes the plan, on a copy of the cluster in memory. There
 every agent starts, every write is accepted, and nobody else changes anything.
 Nothing is written to the cluster. Exit code 2: an object of the file would not
-become Ready.";
+become Ready. With --exit-code, 3: applying the file would change something.
+
+A plan without access to the cluster:
+  kubectl get isp,isn,services,endpointslices,nodes,namespaces,pods,daemonsets,deployments -A --show-managed-fields -o yaml > dump/core.yaml
+  kubectl get configmap -n kube-system kube-proxy -o yaml > dump/kube-proxy.yaml
+  kubectl get serviceaccounts,clusterroles,clusterrolebindings -A --show-managed-fields -o yaml > dump/accounts.yaml
+  kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings --show-managed-fields -o yaml > dump/admission.yaml
+  kubectl isp plan -f web.yaml --from-dir dump --exit-code";
 
 const EXPLAIN_NODE_HELP: &str = "\
+Examples:
+  kubectl isp explain-node work-1
+  kubectl isp explain-node work-1 -o json | jq -r '.behind[]'
+
 Exit code 0: the node is as it should be, 2: it is not ready, or its agent is missing, failed or behind, 1: there is no such node.";
 
 const RULES_EXAMPLES: &str = "\
@@ -209,6 +221,12 @@ pub(crate) struct PlanArgs {
     /// Namespace of the operator and of the webhook.
     #[arg(short, long, default_value = SYSTEM_NAMESPACE)]
     pub(crate) namespace: String,
+    /// Plan on a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) from_dir: Option<PathBuf>,
+    /// Exit with 3 if applying the file would change something, and all of it would become Ready.
+    #[arg(long)]
+    pub(crate) exit_code: bool,
     /// json and yaml: the steps with the operator's own action names, for scripts.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<ListFormat>,
@@ -218,6 +236,9 @@ pub(crate) struct PlanArgs {
 pub(crate) struct ExplainNodeArgs {
     /// Name of the node.
     pub(crate) node: String,
+    /// json, yaml: the explanation, for scripts.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<ListFormat>,
 }
 
 #[derive(Debug, Args)]

@@ -40,6 +40,7 @@ pub(crate) mod tests;
 
 use k8s_openapi::jiff::Timestamp;
 
+pub(crate) use self::examine::Examination;
 use self::examine::examine;
 use self::finding::{Finding, Severity};
 use self::kinds::Kind;

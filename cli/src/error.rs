@@ -49,6 +49,8 @@ pub enum CommandError {
     FileExists(PathBuf),
     #[error("{place}: {problem}")]
     Document { place: String, problem: String },
+    #[error("the dump {} lacks what the plan depends on; add it with {commands}", dump.display())]
+    DumpLacks { dump: PathBuf, commands: String },
     #[error("-o {0} and --watch cannot be combined: use `kubectl get isp --watch -o {0}`")]
     WatchedList(&'static str),
     #[error(transparent)]

@@ -11,9 +11,10 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
 
-use self::explanation::{Explanation, Facts, explain};
+pub(crate) use self::explanation::NodeReport;
+use self::explanation::{Facts, explain, report};
 use crate::Outcome;
-use crate::cli::ExplainNodeArgs;
+use crate::cli::{ExplainNodeArgs, ListFormat};
 use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::{output, read};
@@ -48,7 +49,11 @@ pub(crate) async fn run(
     let node = observe::node(&node);
     let width = output::width();
     let facts = Facts { name, node: &node, objects: &objects, reports: &reports, pods: &pods, width };
-    let Explanation { text, sound } = explain(&facts);
-    output::print_painted(&text)?;
-    Ok(Outcome::of(sound))
+    let report = report(&facts);
+    match arguments.output {
+        None => output::print_painted(&explain(&facts))?,
+        Some(ListFormat::Json) => output::print(&output::json(&report)?)?,
+        Some(ListFormat::Yaml) => output::print(&output::yaml(&report)?)?,
+    };
+    Ok(Outcome::of(report.sound))
 }

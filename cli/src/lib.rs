@@ -6,23 +6,30 @@
 //! |---|---|
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
-//! | `read` | lists, page by page |
+//! | `read`, `dump` | lists of a cluster, page by page; files of a dump |
 //! | `check`, `status`, `plan`, `explain_node`, `doctor`, `rules`, `trace` | one command each: reading, and pure functions |
+//! | `complete` | the answers to kubectl's completion |
+//! | `progress` | a line on standard error while a command takes long |
+//! | `schema` | the JSON Schemas of the output for scripts |
 //! | `text` | layout: blocks, wrapped lines, ages |
 //! | `sarif` | findings in the format of code scanners |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 
 mod check;
 mod cli;
+pub mod complete;
 mod connection;
 mod doctor;
+mod dump;
 mod error;
 mod explain_node;
 mod output;
 mod plan;
+pub mod progress;
 mod read;
 mod rules;
 mod sarif;
+pub mod schema;
 mod status;
 mod text;
 mod trace;
@@ -41,6 +48,8 @@ pub use self::error::CommandError;
 pub enum Outcome {
     /// No problem.
     Fine,
+    /// With `plan --exit-code`: applying the file would change something.
+    Changes,
     /// Something is not `Ready` or would not become `Ready`, or there is a fault.
     NotReady,
 }
@@ -50,6 +59,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Fine => Self::SUCCESS,
             Outcome::NotReady => Self::from(2),
+            Outcome::Changes => Self::from(3),
         }
     }
 }
@@ -69,7 +79,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
         // The file is read first: a mistake in it is reported without a cluster.
         Command::Plan(arguments) => {
             let wanted = plan::file::read(&arguments.file)?;
-            plan::run(&Connection::open(place).await?, arguments, wanted).await
+            plan::run(place, arguments, wanted).await
         }
         Command::ExplainNode(arguments) => {
             explain_node::run(&Connection::open(place).await?, arguments).await

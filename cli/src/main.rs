@@ -3,10 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use isp_cli::{Cli, run};
+use isp_cli::{Cli, complete, progress, run};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
+    // Before the command line is parsed: the words to complete are no valid command line yet.
+    if let Some(words) = complete::words(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
+    {
+        complete::run(&words);
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -18,6 +24,7 @@ async fn main() -> ExitCode {
     match run(cli).await {
         Ok(outcome) => outcome.into(),
         Err(error) => {
+            progress::end();
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }

@@ -6,6 +6,8 @@ use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::progress;
+
 #[cfg(test)]
 mod tests;
 
@@ -59,17 +61,23 @@ pub(crate) fn width() -> Option<usize> {
         return None;
     }
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns.or_else(terminal_width).filter(|width| *width > 0)
+    columns.or_else(|| width_of(&io::stdout())).filter(|width| *width > 0)
 }
 
 #[cfg(unix)]
-fn terminal_width() -> Option<usize> {
-    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col))
+fn width_of(terminal: &impl std::os::fd::AsFd) -> Option<usize> {
+    rustix::termios::tcgetwinsize(terminal).ok().map(|size| usize::from(size.ws_col))
 }
 
 #[cfg(not(unix))]
-fn terminal_width() -> Option<usize> {
+fn width_of<T>(_: &T) -> Option<usize> {
     None
+}
+
+/// The same of standard error.
+pub(crate) fn error_width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.or_else(|| width_of(&io::stderr())).filter(|width| *width > 0)
 }
 
 /// Prints the text as it is.
@@ -96,6 +104,7 @@ pub(crate) fn yaml(value: &impl Serialize) -> io::Result<String> {
 }
 
 fn write(out: &mut impl Write, text: &str) -> io::Result<Reader> {
+    progress::end();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Closed),
         written => written.map(|()| Reader::Open),

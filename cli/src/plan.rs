@@ -2,7 +2,7 @@
 //!
 //! | module | knows |
 //! |---|---|
-//! | `file`, `snapshot`, `image` | the input: the file, the cluster, the agents' image |
+//! | `file`, `snapshot`, `dump`, `image` | the input: the file, the cluster or a dump of it, the agents' image |
 //! | `merge` | the objects after the file is applied |
 //! | `forecast` | the simulation, and its result as data |
 //! | `describe` | one sentence for each action |
@@ -10,6 +10,7 @@
 //! | `render` | the result as text |
 
 mod describe;
+mod dump;
 pub(crate) mod file;
 mod forecast;
 mod image;
@@ -18,37 +19,29 @@ mod redirects;
 mod render;
 mod snapshot;
 
+use std::path::Path;
+
 use isp_api::IngressSourcePreserve;
 use isp_plan::Settings;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
+pub(crate) use self::forecast::Forecast;
 use crate::Outcome;
-use crate::cli::{ListFormat, PlanArgs};
+use crate::cli::{ListFormat, PlaceArgs, PlanArgs};
 use crate::connection::Connection;
 use crate::error::CommandError;
-use crate::output;
 use crate::text::wrap_lines;
+use crate::{output, progress};
 
 pub(crate) async fn run(
-    connection: &Connection,
+    place: &PlaceArgs,
     arguments: &PlanArgs,
     wanted: Vec<IngressSourcePreserve>,
 ) -> Result<Outcome, CommandError> {
-    let now = Timestamp::now();
-    let before = snapshot::objects(connection).await?;
-    let (objects, changes) = merge::merge(before.clone(), wanted, now);
-    let cluster = snapshot::read(connection, objects).await?;
-    let agent_image = match &arguments.agent_image {
-        Some(image) => image.clone(),
-        None => image::find(connection, &arguments.namespace, &cluster).await,
+    let forecast = match &arguments.from_dir {
+        Some(path) => from_dump(path, arguments, wanted)?,
+        None => live(&Connection::open(place).await?, arguments, wanted).await?,
     };
-    let settings = Settings {
-        agent_image,
-        agent_pull_secrets: Vec::new(),
-        namespace: arguments.namespace.clone(),
-        cleanup: false,
-    };
-    let forecast = forecast::forecast(cluster, &before, settings, now, &changes);
     match arguments.output {
         None => {
             let text = wrap_lines(&render::render(&forecast), output::width(), render::INDENT);
@@ -57,5 +50,55 @@ pub(crate) async fn run(
         Some(ListFormat::Json) => output::print(&output::json(&forecast)?)?,
         Some(ListFormat::Yaml) => output::print(&output::yaml(&forecast)?)?,
     };
-    Ok(Outcome::of(forecast.ready()))
+    Ok(match forecast.ready() {
+        false => Outcome::NotReady,
+        true if arguments.exit_code && forecast.changes() => Outcome::Changes,
+        true => Outcome::Fine,
+    })
+}
+
+async fn live(
+    connection: &Connection,
+    arguments: &PlanArgs,
+    wanted: Vec<IngressSourcePreserve>,
+) -> Result<Forecast, CommandError> {
+    let now = Timestamp::now();
+    let before = snapshot::objects(connection).await?;
+    let (objects, changes) = merge::merge(before.clone(), wanted, now);
+    let cluster = snapshot::read(connection, objects).await?;
+    let image = match &arguments.agent_image {
+        Some(image) => image.clone(),
+        None => image::find(connection, &arguments.namespace, &cluster).await,
+    };
+    progress::show("planning".to_owned());
+    Ok(forecast::forecast(cluster, &before, settings(arguments, image), now, &changes))
+}
+
+/// The forecast as of the time when the dump was taken.
+fn from_dump(
+    path: &Path,
+    arguments: &PlanArgs,
+    wanted: Vec<IngressSourcePreserve>,
+) -> Result<Forecast, CommandError> {
+    let (contents, taken) = dump::read(path)?;
+    // A new object is younger than everything in the dump: the oldest one owns a Service.
+    let now = taken.checked_add(SignedDuration::from_secs(1)).unwrap_or(taken);
+    let before = contents.objects();
+    let (objects, changes) = merge::merge(before.clone(), wanted, now);
+    let (cluster, notes) = contents.cluster(path, objects)?;
+    let image = arguments.agent_image.clone();
+    let image = image.unwrap_or_else(|| contents.image(&arguments.namespace, &cluster));
+    progress::show("planning".to_owned());
+    let mut forecast = forecast::forecast(cluster, &before, settings(arguments, image), now, &changes);
+    forecast.notes = notes;
+    Ok(forecast)
+}
+
+fn settings(arguments: &PlanArgs, agent_image: String) -> Settings {
+    Settings {
+        agent_image,
+        agent_pull_secrets: Vec::new(),
+        namespace: arguments.namespace.clone(),
+        cleanup: false,
+    }
 }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::connection::Connection;
 use crate::error::CommandError;
+use crate::progress;
 
 const PAGE: u32 = 100;
 
@@ -31,8 +32,9 @@ pub(crate) async fn each<K>(
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    let pages = pages(wanted, async |page| api.list(&page).await, take).await;
-    pages.map_err(|error| connection.problem("list", &resource::<K>(), error))
+    let resource = resource::<K>();
+    let pages = pages(&resource, wanted, async |page| api.list(&page).await, take).await;
+    pages.map_err(|error| connection.problem("list", &resource, error))
 }
 
 /// The same for a kind that is known only at run time.
@@ -43,8 +45,9 @@ pub(crate) async fn each_of(
     take: impl FnMut(DynamicObject),
 ) -> Result<(), CommandError> {
     let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), kind);
-    let pages = pages(wanted, async |page| api.list(&page).await, take).await;
-    pages.map_err(|error| connection.problem("list", &name(&kind.plural, &kind.group), error))
+    let resource = name(&kind.plural, &kind.group);
+    let pages = pages(&resource, wanted, async |page| api.list(&page).await, take).await;
+    pages.map_err(|error| connection.problem("list", &resource, error))
 }
 
 /// The same with `metadata` only.
@@ -56,18 +59,24 @@ pub(crate) async fn each_metadata<K>(
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    let pages = pages(ListParams::default(), async |page| api.list_metadata(&page).await, take).await;
-    pages.map_err(|error| connection.problem("list", &resource::<K>(), error))
+    let resource = resource::<K>();
+    let everything = ListParams::default();
+    let pages = pages(&resource, everything, async |page| api.list_metadata(&page).await, take).await;
+    pages.map_err(|error| connection.problem("list", &resource, error))
 }
 
 async fn pages<T: Clone>(
+    resource: &str,
     wanted: ListParams,
     list: impl AsyncFn(ListParams) -> Result<ObjectList<T>, kube::Error>,
     mut take: impl FnMut(T),
 ) -> Result<(), kube::Error> {
     let mut page = wanted.limit(PAGE);
+    let mut number = 0;
     loop {
+        progress::reading(resource, number);
         let ObjectList { metadata, items, .. } = list(page.clone()).await?;
+        number += items.len();
         items.into_iter().for_each(&mut take);
         match metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page.continue_token = Some(token),

@@ -25,34 +25,42 @@ mod target;
 
 use isp_pod_rules::explain::Explanation;
 use isp_pod_rules::trace::{Trace, trace};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use self::error::RulesError;
 pub(crate) use self::reader::{Explained, Reader};
+pub(crate) use self::target::Target;
 use crate::Outcome;
 use crate::cli::{ListFormat, RulesArgs};
 use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::output;
 
-/// Everything that is printed.
-#[derive(Serialize)]
+/// The redirect rules of a pod, explained.
+#[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+pub(crate) struct Report<'a> {
+    /// Namespace and name of the pod.
     pod: String,
+    /// The node of the pod.
     node: &'a str,
+    /// The program that wrote the rules, if it is known.
     written_by: Option<&'static str>,
     #[serde(flatten)]
     explanation: &'a Explanation,
+    /// The packet of `--packet`.
     #[serde(skip_serializing_if = "Option::is_none")]
     packet: Option<Traced>,
+    /// All rules in the words of `nft` and `ip`, with `--raw`.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<String>,
 }
 
 /// A packet and its way.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Traced {
+    /// The packet, as `--packet` takes it.
     packet: String,
     #[serde(flatten)]
     trace: Trace,

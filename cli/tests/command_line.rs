@@ -115,3 +115,86 @@ fn an_api_server_that_does_not_answer_is_named() {
     assert!(text.contains("http://127.0.0.1:9 cannot be reached"), "{text}");
     assert!(text.contains("refused") && text.contains("kubectl cluster-info"), "{text}");
 }
+
+/// The answer to a request for completion, which has no errors.
+fn completed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn commands_flags_and_values_are_completed_without_a_cluster() {
+    let complete = |words: &[&str]| completed(&mut kubectl_isp(&[&["__complete"], words].concat()));
+    let commands = complete(&[""]);
+    assert!(commands.contains("\nexplain-node\tExplain which preserved Services"), "{commands}");
+    assert!(commands.ends_with("\n:4\n"), "{commands}");
+    assert_eq!(complete(&["ex"]).lines().count(), 2);
+    assert_eq!(complete(&["status", "-o", "y"]), "yaml\n:4\n");
+    assert!(complete(&["plan", "--exit"]).starts_with("--exit-code\tExit with 3 if "));
+    assert_eq!(complete(&["plan", "-f", ""]), "yaml\nyml\njson\n:8\n");
+    assert_eq!(complete(&["doctor", "--from-dir", ""]), ":16\n");
+    assert_eq!(complete(&["status", "--kubeconfig", ""]), ":0\n");
+    assert_eq!(complete(&["status", ""]), ":4\n", "the cluster cannot be found");
+    assert!(complete(&[]).ends_with(":4\n"));
+}
+
+/// A kubeconfig for an API server that accepts connections, and never answers.
+fn silent_server() -> (std::net::TcpListener, tempfile::NamedTempFile) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = listener.local_addr().unwrap();
+    let kubeconfig = tempfile::NamedTempFile::new().unwrap();
+    let text = format!(
+        "{{apiVersion: v1, kind: Config, current-context: a, clusters: [{{name: a, cluster: {{server: 'http://{server}'}}}}], \
+         users: [{{name: a, user: {{}}}}], contexts: [{{name: a, context: {{cluster: a, user: a}}}}]}}"
+    );
+    std::fs::write(kubeconfig.path(), text).unwrap();
+    (listener, kubeconfig)
+}
+
+#[test]
+fn completion_does_not_wait_for_a_server_that_is_silent() {
+    let (_listener, kubeconfig) = silent_server();
+    let started = std::time::Instant::now();
+    let mut command = kubectl_isp(&["__complete", "explain-node", ""]);
+    assert_eq!(completed(command.env("KUBECONFIG", kubeconfig.path())), ":4\n");
+    let waited = started.elapsed();
+    assert!(waited.as_secs() >= 2 && waited.as_secs() < 60, "{waited:?}");
+    let contexts = completed(
+        kubectl_isp(&["__complete", "status", "--context", ""]).env("KUBECONFIG", kubeconfig.path()),
+    );
+    assert_eq!(contexts, "a\tcluster a\n:4\n");
+}
+
+/// What a terminal of 60 columns gets from a command, until its end or for some seconds.
+fn on_a_terminal(command: &str, kubeconfig: &std::path::Path) -> String {
+    let program = env!("CARGO_BIN_EXE_kubectl-isp");
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("timeout 4 {program} {command}"), "/dev/null"]);
+    script.env("KUBECONFIG", kubeconfig).env("COLUMNS", "60").stdin(Stdio::null());
+    String::from_utf8(script.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_terminal_shows_what_is_awaited_and_nothing_else_does() {
+    let (_listener, kubeconfig) = silent_server();
+    let seen = on_a_terminal("status", kubeconfig.path());
+    assert!(seen.starts_with("\rreading ingresssourcepreserves.sourcepreserve.io"), "{seen:?}");
+    assert!(seen.is_ascii() && !seen.contains('\u{1b}'), "{seen:?}");
+    for elsewhere in ["status | cat", "status -o json > /dev/null"] {
+        assert_eq!(on_a_terminal(elsewhere, kubeconfig.path()), "", "{elsewhere}");
+    }
+    // A command that is quick shows nothing.
+    let refused = on_a_terminal("status --context elsewhere", kubeconfig.path());
+    assert!(refused.starts_with("error: no cluster is configured"), "{refused:?}");
+}
+
+#[test]
+fn the_examples_of_output_are_as_the_schemas_say() {
+    let examples = isp_lab::docs::examples("docs/output.md", "json").unwrap();
+    let commands = ["plan", "explain-node", "rules", "doctor"];
+    assert_eq!(examples.len(), commands.len());
+    for (command, example) in commands.iter().zip(&examples) {
+        isp_testkit::schema::assert_output(command, &serde_json::from_str(example).unwrap());
+    }
+}

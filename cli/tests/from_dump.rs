@@ -1,5 +1,5 @@
-//! `doctor` on dumps, without any cluster: what it prints, and what it ends with. What it finds is
-//! tested beside the code.
+//! `doctor` and `plan` on dumps, without any cluster: what they print, and what they end with. What
+//! `doctor` finds is tested beside the code.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
@@ -20,13 +20,12 @@ struct Ended {
 }
 
 fn doctor(dump: &Path, arguments: &[&str]) -> Ended {
+    on_dump("doctor", dump, arguments)
+}
+
+fn on_dump(name: &str, dump: &Path, arguments: &[&str]) -> Ended {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
-    command
-        .arg("doctor")
-        .arg("--from-dir")
-        .arg(dump)
-        .args(arguments)
-        .env("KUBECONFIG", "/nowhere/kubeconfig");
+    command.arg(name).arg("--from-dir").arg(dump).args(arguments).env("KUBECONFIG", "/nowhere/kubeconfig");
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
@@ -179,6 +178,7 @@ fn findings_for_programs_have_the_same_fields_in_json_and_yaml() {
     let json: Value = serde_json::from_str(&told.stdout).unwrap();
     let yaml: Value = serde_yaml::from_str(&doctor(broken.path(), &["-o", "yaml"]).stdout).unwrap();
     assert_eq!(json, yaml);
+    isp_testkit::schema::assert_output("doctor", &json);
     let top: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(top, ["findings", "passed"]);
     let first = &json["findings"][0];
@@ -232,4 +232,64 @@ fn the_dumps_are_small_and_hold_no_secrets() {
         }
     }
     assert!(bytes < 300_000, "{bytes}");
+}
+
+/// An object for the gateway of the dumps.
+fn object(directory: &tempfile::TempDir) -> String {
+    let path = directory.path().join("web.txt");
+    let text = "apiVersion: sourcepreserve.io/v1alpha1\nkind: IngressSourcePreserve\nmetadata: {name: web}\n\
+                spec: {ingressNodes: {selector: {matchLabels: {node-role.kubernetes.io/ingress: ''}}}, \
+                services: [{namespace: istio-system, name: istio-ingressgateway}]}\n";
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_plan_of_a_dump_tells_by_its_exit_code_whether_something_would_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = object(&directory);
+    for (arguments, code) in [(&[][..], 0), (&["--exit-code"], 3)] {
+        let told = on_dump("plan", &dump("untouched"), &[&["-f", &file], arguments].concat());
+        assert_eq!((told.code, told.stderr.as_str()), (Some(code), ""), "{}", told.stdout);
+        assert!(
+            told.stdout.starts_with("web would be created\nnote: the dump was taken without "),
+            "{}",
+            told.stdout
+        );
+        assert!(told.stdout.contains("\nweb becomes Ready: "), "{}", told.stdout);
+    }
+    let text = std::fs::read_to_string(&file).unwrap();
+    // Already there, and held, but not reconciled: the operator would do the same without the file.
+    let (there, file_again) = (without("untouched", ""), object(&directory));
+    std::fs::write(
+        there.path().join("web.yaml"),
+        text.replace("{name: web}", "{name: web, uid: a, generation: 1}"),
+    )
+    .unwrap();
+    let told = on_dump("plan", there.path(), &["-f", &file_again, "--exit-code", "-o", "json"]);
+    assert_eq!(told.code, Some(0), "{}{}", told.stdout, told.stderr);
+    let json: Value = serde_json::from_str(&told.stdout).unwrap();
+    isp_testkit::schema::assert_output("plan", &json);
+    assert_eq!(json["objects"][0]["change"], "unchanged");
+    // An object that would not become Ready is worse than a change.
+    std::fs::write(&file, text.replace("role.kubernetes.io/ingress", "role.kubernetes.io/nowhere")).unwrap();
+    let told = on_dump("plan", &dump("untouched"), &["-f", &file, "--exit-code"]);
+    assert_eq!(told.code, Some(2), "{}", told.stdout);
+}
+
+#[test]
+fn a_dump_that_a_plan_cannot_use_is_refused_with_the_command_that_completes_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = object(&directory);
+    let told = on_dump("plan", &dump("healthy"), &["-f", &file]);
+    assert_eq!((told.code, told.stdout.as_str()), (Some(1), ""));
+    assert!(
+        told.stderr.contains("lacks what the plan depends on; add it with `kubectl get "),
+        "{}",
+        told.stderr
+    );
+    assert!(told.stderr.contains(" -A --show-managed-fields -o yaml > "), "{}", told.stderr);
+    let empty = tempfile::tempdir().unwrap();
+    let told = on_dump("plan", empty.path(), &["-f", &file]);
+    assert!(told.stderr.contains("`kubectl isp plan --help` shows how to take a dump"), "{}", told.stderr);
 }

@@ -180,6 +180,11 @@ impl ControlPlane {
         Credentials::at(self.directory.join("pki"))
     }
 
+    /// The path of a program that it was built from, such as `kubectl`.
+    pub fn program(&self, name: &str) -> Result<PathBuf, ControlPlaneError> {
+        Ok(self.programs.path(name)?.to_owned())
+    }
+
     /// Runs `kubectl` and returns its output, whatever the exit code.
     pub async fn kubectl<S: AsRef<str>>(&self, arguments: &[S]) -> Result<Output, ControlPlaneError> {
         self.kubectl_with_input(arguments, "").await

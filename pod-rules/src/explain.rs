@@ -40,6 +40,7 @@ pub struct Facts {
 
 /// A mode that the manifest claims.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Claim {
     /// The mode.
     pub mode: Mode,
@@ -60,6 +61,7 @@ pub struct Process {
 
 /// How connections come to the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Mode {
     /// They do not.
@@ -108,6 +110,7 @@ impl Mode {
 
 /// Who wrote rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// Istio, for a sidecar.
@@ -137,6 +140,7 @@ impl Origin {
 
 /// What the rules do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The mode in force: that of inbound connections, or of outbound ones if only these are
@@ -158,6 +162,7 @@ pub struct Explanation {
 
 /// The traffic of one address family.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FamilyTraffic {
     /// The pod's address.

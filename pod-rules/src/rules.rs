@@ -56,6 +56,7 @@ impl TableFamily {
 
 /// The kind of program that wrote a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BackEnd {
     /// `nft` or another program that uses `nf_tables` itself.

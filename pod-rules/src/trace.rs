@@ -24,6 +24,7 @@ const WAYS: usize = 64;
 
 /// The way of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trace {
     /// The rules that did something.
     pub steps: Vec<Step>,
@@ -36,6 +37,7 @@ pub struct Trace {
 
 /// A rule that did something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// The hook.
     pub hook: String,
@@ -49,6 +51,7 @@ pub struct Step {
 
 /// How a packet comes to a socket of the pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum By {
     /// Its destination was not changed.
@@ -61,6 +64,7 @@ pub enum By {
 
 /// The end of a packet's way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Outcome {
     /// A socket of the pod gets it.

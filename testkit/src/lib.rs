@@ -14,6 +14,7 @@
 //! | agents of mode Beside on it | [`beside`] |
 //! | the demo | [`demo`] |
 //! | Services that change at random | [`churn`], [`random`] |
+//! | the output of the plugin and its schemas | [`schema`] |
 //! | permissions and their use | [`accounts`], [`rights`] |
 
 #![allow(
@@ -45,6 +46,7 @@ pub mod random;
 pub mod redirects;
 pub mod repository;
 pub mod rights;
+pub mod schema;
 pub mod sidecars;
 pub mod simulated;
 pub mod snapshot;

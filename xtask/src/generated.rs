@@ -1,8 +1,9 @@
-//! Generated files that are committed: `crds/*.yaml`, from the types of the api crate, and the
-//! templates of the Helm chart, from the kustomize manifests.
+//! Generated files that are committed: `crds/*.yaml`, from the types of the api crate, the
+//! templates of the Helm chart, from the kustomize manifests, and `docs/schemas/*.json`, from the
+//! types that the plugin prints.
 //!
-//! The generator of the CRDs is an example program of the api crate. It writes one file per kind to
-//! a given directory.
+//! The generators of the CRDs and of the schemas are example programs of the crates with the types.
+//! Each writes its files to a given directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,9 @@ use crate::chart::{self, ChartError};
 use crate::process::{self, ProcessError};
 use crate::workspace::Workspace;
 
-const GENERATOR: &str = "crdgen";
+/// The example programs that write files.
+const CRDS: &str = "crdgen";
+const SCHEMAS: &str = "schemagen";
 
 /// File contents by name.
 type Files = BTreeMap<String, Vec<u8>>;
@@ -23,10 +26,11 @@ type Files = BTreeMap<String, Vec<u8>>;
 /// Generates the files of a directory.
 type Generator = fn(&Workspace) -> Result<Files, GeneratedError>;
 
-/// The directories with generated YAML files, in order: later ones depend on earlier ones.
-const DIRECTORIES: [(&str, Generator); 2] = [
-    ("crds", definitions),
+/// The directories with generated YAML or JSON files, in order: later ones depend on earlier ones.
+const DIRECTORIES: [(&str, Generator); 3] = [
+    ("crds", |workspace| by_example(workspace, CRDS)),
     ("manifests/chart/templates", |workspace| Ok(chart::templates(&workspace.root)?)),
+    ("docs/schemas", |workspace| by_example(workspace, SCHEMAS)),
 ];
 
 /// A file, by path, that differs from the generator's output.
@@ -52,8 +56,8 @@ impl fmt::Display for Drift {
 pub(crate) enum GeneratedError {
     #[error("cannot generate")]
     Generator(#[source] ProcessError),
-    #[error("cannot generate: {GENERATOR} wrote no file")]
-    Nothing,
+    #[error("cannot generate: {0} wrote no file")]
+    Nothing(&'static str),
     #[error("cannot generate the chart's templates")]
     Chart(#[from] ChartError),
     #[error("cannot access {}", path.display())]
@@ -92,22 +96,22 @@ pub(crate) fn check(workspace: &Workspace) -> Result<(), GeneratedError> {
     if drift.is_empty() { Ok(()) } else { Err(GeneratedError::OutOfDate(drift)) }
 }
 
-/// The CRDs, generated from the current types.
-fn definitions(workspace: &Workspace) -> Result<Files, GeneratedError> {
+/// The files that an example program writes, from the current types.
+fn by_example(workspace: &Workspace, generator: &'static str) -> Result<Files, GeneratedError> {
     let mut cargo = process::cargo(&workspace.root);
-    process::run(cargo.args(["build", "--quiet", "--workspace", "--example", GENERATOR]))
+    process::run(cargo.args(["build", "--quiet", "--workspace", "--example", generator]))
         .map_err(GeneratedError::Generator)?;
 
-    let scratch = workspace.scratch("crds");
+    let scratch = workspace.scratch(generator);
     fs::create_dir_all(&scratch).map_err(|source| GeneratedError::File { path: scratch.clone(), source })?;
-    let files = process::run(Command::new(workspace.example(GENERATOR)).arg(&scratch))
+    let files = process::run(Command::new(workspace.example(generator)).arg(&scratch))
         .map_err(GeneratedError::Generator)
         .and_then(|()| read(&scratch));
     fs::remove_dir_all(&scratch).map_err(|source| GeneratedError::File { path: scratch, source })?;
-    files.and_then(|files| if files.is_empty() { Err(GeneratedError::Nothing) } else { Ok(files) })
+    files.and_then(|files| if files.is_empty() { Err(GeneratedError::Nothing(generator)) } else { Ok(files) })
 }
 
-/// The YAML files of a directory; empty if it does not exist.
+/// The YAML and JSON files of a directory; empty if it does not exist.
 fn read(directory: &Path) -> Result<Files, GeneratedError> {
     let in_file = |path: &Path| {
         let path = path.to_owned();
@@ -120,7 +124,7 @@ fn read(directory: &Path) -> Result<Files, GeneratedError> {
     let mut files = Files::new();
     for entry in entries {
         let path = entry.map_err(in_file(directory))?.path();
-        if path.extension().is_some_and(|extension| extension == "yaml") {
+        if path.extension().is_some_and(|extension| extension == "yaml" || extension == "json") {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             files.insert(name, fs::read(&path).map_err(in_file(&path))?);
         }

@@ -100,6 +100,15 @@ impl fmt::Display for Missing {
 }
 
 impl Cluster {
+    /// Notes the file of a dump that has an object. Files come one after the other.
+    pub(crate) fn note_origin(&mut self, kind: Kind, key: Key, file: &str) {
+        let file = PathBuf::from(file);
+        if self.files.last() != Some(&file) {
+            self.files.push(file);
+        }
+        self.origins.insert((kind, key), self.files.len() - 1);
+    }
+
     /// Whether an object of this kind that is not known does not exist.
     pub(crate) fn knows(&self, kind: Kind) -> bool {
         self.looked_at.contains(&kind)

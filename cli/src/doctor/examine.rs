@@ -29,6 +29,7 @@ use isp_api::preserve::Mode;
 use isp_plan::Key;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use self::kube_proxy::proxy_mode;
@@ -41,8 +42,8 @@ use super::finding::{Code, Finding, Severity, Subject};
 use super::kinds::Kind;
 use super::selection::PodIndex;
 
-/// The result of all checks. Scripts rely on the serialized field names.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+/// The result of all checks.
+#[derive(Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub(crate) struct Examination {
     /// Faults and notes, the gravest first.
     pub(crate) findings: Vec<Finding>,

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 use crate::sarif;
 
 /// The severity, in the order of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
     /// The source IP is lost, or clients get no answer.
@@ -37,7 +38,6 @@ macro_rules! codes {
         pub(crate) enum Code { $($name),* }
 
         impl Code {
-            #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$name),*];
 
             pub(crate) fn as_str(self) -> &'static str {
@@ -137,8 +137,25 @@ impl Serialize for Code {
     }
 }
 
-/// The subject of a finding. It is serialized as its text.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+impl JsonSchema for Code {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Code".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let codes: Vec<&str> = Self::ALL.iter().map(|code| code.as_str()).collect();
+        json_schema!({
+            "description": "The code. It never changes its meaning; docs/doctor.md explains each.",
+            "type": "string",
+            "enum": codes,
+        })
+    }
+}
+
+/// The object that a finding is about, such as `Service web/frontend`. It is serialized as its
+/// text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(with = "String")]
 pub(crate) struct Subject {
     kind: String,
     /// Empty for the cluster as a whole.
@@ -179,8 +196,8 @@ impl Serialize for Subject {
     }
 }
 
-/// One finding. Scripts rely on the serialized field names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub(crate) struct Finding {
     pub(crate) code: Code,
     pub(crate) severity: Severity,

@@ -13,6 +13,7 @@ use super::kinds::Kind;
 use super::network::{CiliumSettings, Network};
 use crate::connection::Connection;
 use crate::error::CommandError;
+use crate::progress;
 
 const PAGE: u32 = 250;
 
@@ -133,8 +134,11 @@ async fn pages(
 ) -> Result<(), Failure> {
     let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), resource);
     let mut page = wanted.limit(PAGE);
+    let mut number = 0;
     loop {
+        progress::reading(&kind.resource(), number);
         let list = api.list(&page).await.map_err(Failure::Api)?;
+        number += list.items.len();
         for object in list.items {
             take(cluster, kind, &object).map_err(Failure::Unreadable)?;
         }

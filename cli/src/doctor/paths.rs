@@ -23,7 +23,8 @@ const KINDS: [Kind; 7] = [
     Kind::DaemonSet,
 ];
 /// The kinds without which no path can be followed.
-const ESSENTIAL: [Kind; 3] = [Kind::Service, Kind::EndpointSlice, Kind::Node];
+const ESSENTIAL: [Kind; 4] =
+    [Kind::IngressSourcePreserve, Kind::Service, Kind::EndpointSlice, Kind::Node];
 
 /// The facts, and what they lack.
 pub(crate) struct PathFacts {

@@ -3,12 +3,13 @@
 
 mod behind;
 mod object;
+mod report;
 
 use isp_api::names::{AGENT_POOL_LABEL, FAILURE_ANNOTATION};
 use isp_api::node::{AgentMode, IngressSourceNodeStatus};
 use isp_api::preserve::Mode;
 use isp_api::validate::NodeIdentity;
-use isp_api::view::view;
+use isp_api::view::{ObjectView, view};
 use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::Key;
 use isp_plan::cluster::{Node, Pod, PodRole};
@@ -16,6 +17,8 @@ use kube::ResourceExt;
 
 use self::behind::behind;
 use self::object::object_lines;
+pub(crate) use self::report::NodeReport;
+pub(super) use self::report::report;
 use crate::text::{Block, count};
 
 #[cfg(test)]
@@ -67,21 +70,33 @@ fn agent_mode(mode: Mode) -> AgentMode {
     }
 }
 
-/// The text, and whether the node is as it should be.
-pub(super) struct Explanation {
-    pub(super) text: String,
-    pub(super) sound: bool,
+/// What the node should see, and whether it does.
+struct Assessment {
+    views: Vec<ObjectView>,
+    /// Whatever has not followed yet.
+    behind: Vec<String>,
+    sound: bool,
 }
 
-pub(super) fn explain(facts: &Facts<'_>) -> Explanation {
+impl Assessment {
+    fn of(facts: &Facts<'_>) -> Self {
+        let node = NodeIdentity { name: facts.name, labels: &facts.node.labels };
+        let views = view(node, facts.objects).objects;
+        let behind = behind(facts, &views);
+        let sound = behind.is_empty() && is_settled(facts) && views.iter().all(|own| own.doubt.is_none());
+        Self { views, behind, sound }
+    }
+}
+
+/// The explanation as text for people.
+pub(super) fn explain(facts: &Facts<'_>) -> String {
     let heading = format!("{}: {}", facts.name, heading(facts));
     let mut block = Block::new(&heading, facts.width);
     block.field("kube-proxy", kube_proxies(facts));
     if facts.has_beside() {
         block.field("agent", beside_agents(facts));
     }
-    let node = NodeIdentity { name: facts.name, labels: &facts.node.labels };
-    let views = view(node, facts.objects).objects;
+    let Assessment { views, behind, .. } = Assessment::of(facts);
     for own in &views {
         if let Some(object) = facts.objects.iter().find(|object| object.name_any() == own.object) {
             block.field(&own.object, object_lines(facts, object, own));
@@ -90,8 +105,6 @@ pub(super) fn explain(facts: &Facts<'_>) -> Explanation {
     if facts.objects.is_empty() {
         block.field("objects", ["none: the node sees all Services".to_owned()]);
     }
-    let behind = behind(facts, &views);
-    let sound = behind.is_empty() && is_settled(facts) && views.iter().all(|own| own.doubt.is_none());
     block.field("behind", behind);
     if let Some(failure) = &facts.node.failure {
         let name = facts.name;
@@ -102,7 +115,7 @@ pub(super) fn explain(facts: &Facts<'_>) -> Explanation {
         );
         block.commands("to do", [retry]);
     }
-    Explanation { text: block.into_text(), sound }
+    block.into_text()
 }
 
 /// Whether the node is ready, does not move between kube-proxies, and no pod of it fails.

@@ -13,6 +13,7 @@ use isp_plan::cluster::Node;
 use isp_plan::simulate::Simulation;
 use isp_plan::{Action, Cluster, Settings};
 use k8s_openapi::jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::describe::{Sentence, describe};
@@ -23,12 +24,15 @@ use crate::status::is_ready;
 #[cfg(test)]
 mod tests;
 
-/// Everything that would happen. Scripts rely on the serialized field names.
-#[derive(Debug, Serialize)]
+/// Everything that would happen.
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Forecast {
+pub(crate) struct Forecast {
     /// The objects of the file, and how each of them ends.
     pub(super) objects: Vec<ObjectForecast>,
+    /// What the plan assumes, because a dump does not have it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
     /// Nodes whose agent fails now. The forecast assumes that it keeps failing.
     pub(super) failing_agents: Vec<String>,
     /// The steps in order. The actions of one step run in any order.
@@ -38,11 +42,14 @@ pub(super) struct Forecast {
     pub(super) unsettled: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// An object of the file.
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ObjectForecast {
+    /// Its name.
     pub(super) name: String,
     pub(super) change: Change,
+    /// Whether it becomes or stays `Ready`.
     pub(super) ready: bool,
     /// Whether it is `Ready` now, and no step is left.
     #[serde(skip)]
@@ -50,24 +57,31 @@ pub(super) struct ObjectForecast {
     /// The reason of the `Ready` condition where the object does not become `Ready`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
+    /// The message of the `Ready` condition.
     pub(super) message: String,
     /// Nodes whose view of the object's Services changes.
     pub(super) views: Vec<ViewChange>,
     /// What new pods get by entries with `redirect`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) redirects: Vec<RedirectForecast>,
+    /// The pods that exist and get it only when they are recreated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) recreate: Option<Existing>,
 }
 
-#[derive(Debug, Serialize)]
+/// Nodes that end with another view of the object's Services.
+#[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct ViewChange {
+    /// The view now.
     pub(super) from: View,
+    /// The view at the end.
     pub(super) to: View,
+    /// The nodes, by name.
     pub(super) nodes: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// Actions that run in any order.
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Step {
     /// Counted from 1.
@@ -75,6 +89,7 @@ pub(super) struct Step {
     pub(super) number: usize,
     /// How long the operator waits before the step, where the plan itself waits for a deadline.
     pub(super) wait_seconds: i64,
+    /// The actions of the step.
     pub(super) actions: Vec<PlannedAction>,
     #[serde(skip)]
     at: Timestamp,
@@ -82,12 +97,15 @@ pub(super) struct Step {
     round: usize,
 }
 
-/// `action` and `object` are as in the operator's log.
-#[derive(Debug, Serialize)]
+/// An action of the operator.
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PlannedAction {
+    /// The kind of action, as in the operator's log.
     pub(super) action: &'static str,
+    /// The object that it changes, as in the operator's log: kind, namespace and name.
     pub(super) object: String,
+    /// The action as a sentence.
     pub(super) description: String,
     /// Whether the operator would do it even if the file were not applied.
     pub(super) pending_without_file: bool,
@@ -103,6 +121,13 @@ impl PlannedAction {
 }
 
 impl Forecast {
+    /// Whether applying the file changes an object, or what the operator does.
+    pub(super) fn changes(&self) -> bool {
+        let mut actions = self.steps.iter().flat_map(|step| &step.actions);
+        self.objects.iter().any(|object| object.change != Change::Unchanged)
+            || actions.any(|action| !action.pending_without_file)
+    }
+
     /// Whether every object of the file becomes `Ready`.
     pub(super) fn ready(&self) -> bool {
         self.unsettled.is_none() && self.objects.iter().all(|object| object.ready)
@@ -138,6 +163,7 @@ pub(super) fn forecast(
     });
     Forecast {
         objects: objects.collect(),
+        notes: Vec::new(),
         failing_agents,
         unsettled: settled.err().map(|unsettled| unsettled.to_string()),
         steps,

@@ -14,10 +14,16 @@ pub(super) async fn find(connection: &Connection, namespace: &str, cluster: &Clu
     let api: Api<Deployment> = Api::namespaced(connection.client.clone(), namespace);
     // Without the right to read it, the plan is still useful: only the image differs.
     let operator = api.get_opt(OPERATOR_FIELD_MANAGER).await.ok().flatten();
-    operator.as_ref().and_then(of_operator).or_else(|| of_agents(cluster)).unwrap_or_else(|| ANY.to_owned())
+    operator.as_ref().and_then(of_operator).unwrap_or_else(|| without_operator(cluster))
 }
 
-fn of_operator(operator: &Deployment) -> Option<String> {
+/// The image where no operator is known.
+pub(super) fn without_operator(cluster: &Cluster) -> String {
+    of_agents(cluster).unwrap_or_else(|| ANY.to_owned())
+}
+
+/// The image that the operator gives to agents.
+pub(super) fn of_operator(operator: &Deployment) -> Option<String> {
     let pod = operator.spec.template.spec.as_ref()?;
     pod.containers.iter().find_map(|container| {
         let flag = container.args.iter().flatten().find_map(|word| word.strip_prefix("--agent-image="));

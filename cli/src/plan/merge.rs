@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use isp_api::IngressSourcePreserve;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The effect of applying the file on an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Change {
+    /// The cluster does not have the object.
     Created,
+    /// The cluster has it with another spec.
     Changed,
+    /// The cluster has it as in the file.
     Unchanged,
 }
 

@@ -9,6 +9,7 @@ use isp_plan::Cluster;
 use isp_plan::build::pod_redirect::effect;
 use isp_plan::plan::remedy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::text::{count, few, selector};
@@ -17,7 +18,7 @@ use crate::text::{count, few, selector};
 mod tests;
 
 /// What the pods of one entry get.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct RedirectForecast {
     /// The path of the entry in the object.
     pub(super) entry: String,
@@ -26,12 +27,14 @@ pub(super) struct RedirectForecast {
 }
 
 /// The pods that exist and get it only when they are recreated.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Existing {
+    /// How many they are.
     pub(super) pods: u64,
-    /// How to recreate the first of them, and how many other owners there are.
+    /// How to recreate those of the first owner.
     pub(super) remedy: String,
+    /// How many other owners there are.
     pub(super) more_owners: usize,
 }
 

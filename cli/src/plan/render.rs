@@ -28,6 +28,9 @@ pub(super) fn render(forecast: &Forecast) -> String {
         };
         let _ = writeln!(text, "{name} {line}");
     }
+    for note in &forecast.notes {
+        let _ = writeln!(text, "note: {}", printable(note));
+    }
     for node in &forecast.failing_agents {
         let _ = writeln!(text, "the agent on node {node} fails; the plan assumes that it keeps failing");
     }

@@ -24,7 +24,7 @@ use super::interrupt::Interrupt;
 use super::target::Target;
 use crate::connection::Connection;
 use crate::error::CommandError;
-use crate::read;
+use crate::{progress, read};
 
 /// How long the kubelet lets the helper live.
 const LIFETIME: Duration = Duration::from_mins(2);
@@ -107,7 +107,11 @@ impl<'a> Helpers<'a> {
                 let pod = self.pods.get_opt(name).await.map_err(|error| self.problem("get", error))?;
                 let Some(pod) = pod else { return Err(RulesError::Deleted(name.to_owned()).into()) };
                 match State::of(&pod) {
-                    State::Waiting(reason) => last = reason,
+                    State::Waiting(reason) => {
+                        let node = &target.node;
+                        progress::show(format!("waiting for the helper pod {name} on node {node}: {reason}"));
+                        last = reason;
+                    }
                     State::Stuck(reason) => {
                         return Err(RulesError::NotStarted { node: node(), reason }.into());
                     }

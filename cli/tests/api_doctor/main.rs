@@ -32,7 +32,7 @@ async fn doctor(config: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
     let ended = end(command(PROGRAM, config, &arguments)).await;
     assert_eq!(ended.stderr, "", "{arguments:?}");
     let mut examination: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert!(examination["passed"].is_array(), "{examination:#}");
+    isp_testkit::schema::assert_output("doctor", &examination);
     (ended.code, examination["findings"].take())
 }
 

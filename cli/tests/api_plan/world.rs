@@ -90,6 +90,7 @@ impl World {
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let [text, problem] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         assert_eq!(problem, "", "{}", sample.name());
+        isp_testkit::schema::assert_output("plan", &serde_json::from_str(&text).unwrap());
         PlanOutput::read(output.status.code(), text)
     }
 

@@ -81,6 +81,7 @@ impl World {
     pub(crate) async fn rules(&self, pod: &str, arguments: &[&str]) -> Value {
         let ended = self.run(pod, &[arguments, &["-o", "json"]].concat()).await;
         let told: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+        isp_testkit::schema::assert_output("rules", &told);
         let code = if Self::codes(&told).is_empty() { 0 } else { 2 };
         assert_eq!(ended.code, Some(code), "{ended:?}");
         told
@@ -91,6 +92,7 @@ impl World {
         let arguments = ["doctor", "--rules", "--image", IMAGE, "-o", "json"];
         let ended = plugin::end(plugin::command(PLUGIN, &self.lab.kubeconfig(), &arguments)).await;
         let told: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+        isp_testkit::schema::assert_output("doctor", &told);
         let all = told["findings"].as_array().unwrap().iter();
         let of_rules = all.filter(|finding| finding["code"] == "ISP606");
         of_rules.map(|finding| finding["subject"].as_str().unwrap().to_owned()).collect()

@@ -12,6 +12,7 @@ use crate::rules::Field;
 
 /// Processes whose connections leave the pod past the proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Exempt {
     /// Users.

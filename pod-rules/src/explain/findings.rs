@@ -10,6 +10,7 @@ use crate::decode::PodRules;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Connections fail.
@@ -20,6 +21,7 @@ pub enum Severity {
 
 /// The kinds of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Code {
     /// The manifest claims another mode than the one in force.
     ModeDiffers,
@@ -39,6 +41,7 @@ pub enum Code {
 
 /// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The kind.
     pub code: Code,

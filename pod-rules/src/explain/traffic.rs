@@ -13,6 +13,7 @@ use crate::trace::{By, Outcome, trace};
 
 /// Where connections go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "to", rename_all = "camelCase")]
 pub enum Target {
     /// To the proxy.
@@ -75,6 +76,7 @@ impl fmt::Display for Target {
 
 /// Ports that go to the same target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ports {
     /// First and last port of each range.
     pub ranges: Vec<(u16, u16)>,
@@ -98,6 +100,7 @@ impl fmt::Display for Ports {
 
 /// A network that goes elsewhere than the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Destination {
     /// First and last address, or a prefix.
     pub addresses: String,
@@ -108,6 +111,7 @@ pub struct Destination {
 
 /// Connections in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Traffic {
     /// TCP.
     pub tcp: Vec<Ports>,

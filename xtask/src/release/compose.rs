@@ -112,7 +112,12 @@ fn plugin(release: &Release, inputs: &Inputs) -> Result<Files, ComposeError> {
     let mut archives = Vec::new();
     for (platform, program) in &inputs.plugins {
         let file = krew::file_name(release.version, *platform);
-        let packed = krew::pack(program.clone(), inputs.license.clone(), release.source.seconds)?;
+        let packed = krew::pack(
+            program.clone(),
+            inputs.completion.clone(),
+            inputs.license.clone(),
+            release.source.seconds,
+        )?;
         let subject = Component::file(release, &file, &packed);
         let bom = program_bom(release, inputs, *platform, krew::PROGRAM, subject, Vec::new())?;
         files.insert(sbom_name(&file), bom);

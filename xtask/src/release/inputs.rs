@@ -41,6 +41,8 @@ pub(super) struct Inputs {
     pub(super) chart: BTreeMap<String, Vec<u8>>,
     /// The CRDs, by their path in the repository.
     pub(super) definitions: BTreeMap<String, Vec<u8>>,
+    /// The executable that completes the plugin's arguments.
+    pub(super) completion: Vec<u8>,
     pub(super) license: Vec<u8>,
 }
 
@@ -95,6 +97,7 @@ pub(super) fn gather(
         rendered: render(workspace)?,
         chart: tracked(root, chart::DIRECTORY)?,
         definitions: definitions(root)?,
+        completion: read(&root.join("cli").join(krew::COMPLETION))?,
         license: read(&root.join("LICENSE"))?,
         platforms,
     })

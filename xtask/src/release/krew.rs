@@ -11,12 +11,20 @@ use crate::dist::Platform;
 
 /// The program. kubectl finds it by this name as `kubectl isp`.
 pub(super) const PROGRAM: &str = "kubectl-isp";
+/// The executable by which kubectl completes the plugin's arguments. It is in the `cli` crate.
+pub(super) const COMPLETION: &str = "kubectl_complete-isp";
 /// The manifest. krew wants the name of the plugin.
 pub(super) const MANIFEST: &str = "isp.yaml";
 
 const DESCRIPTION: &str = "\
 Shows the state of IngressSourcePreserves, plans their changes, explains what a node does with
 preserved Services, and finds faults. It only reads. The cluster needs ingress-source-preserve.
+";
+
+/// krew links only the program into its directory on the PATH.
+const CAVEATS: &str = "\
+To complete names, put kubectl_complete-isp on the PATH, too:
+  cp \"${KREW_ROOT:-$HOME/.krew}/store/isp/VERSION/kubectl_complete-isp\" \"${KREW_ROOT:-$HOME/.krew}/bin/\"
 ";
 
 /// The archive of the plugin for one platform.
@@ -31,10 +39,18 @@ pub(super) fn file_name(version: &str, platform: Platform) -> String {
     format!("{PROGRAM}-{version}-linux-{}.tar.gz", platform.architecture())
 }
 
-/// Packs the program and its license.
-pub(super) fn pack(program: Vec<u8>, license: Vec<u8>, seconds: u64) -> io::Result<Vec<u8>> {
-    let entries =
-        [(PROGRAM.to_owned(), Entry::program(program)), ("LICENSE".to_owned(), Entry::file(license))];
+/// Packs the program, its completion and its license.
+pub(super) fn pack(
+    program: Vec<u8>,
+    completion: Vec<u8>,
+    license: Vec<u8>,
+    seconds: u64,
+) -> io::Result<Vec<u8>> {
+    let entries = [
+        (PROGRAM.to_owned(), Entry::program(program)),
+        (COMPLETION.to_owned(), Entry::program(completion)),
+        ("LICENSE".to_owned(), Entry::file(license)),
+    ];
     tar_gz(&BTreeMap::from(entries), seconds)
 }
 
@@ -59,6 +75,7 @@ struct Spec<'a> {
     homepage: &'a str,
     short_description: &'a str,
     description: &'a str,
+    caveats: String,
     platforms: Vec<Download<'a>>,
 }
 
@@ -67,7 +84,7 @@ struct Download<'a> {
     selector: Selector,
     uri: String,
     sha256: &'a str,
-    files: [Copied; 2],
+    files: [Copied; 3],
     bin: &'a str,
 }
 
@@ -92,7 +109,7 @@ pub(super) fn manifest(release: &Release, archives: &[PluginArchive]) -> Result<
         },
         uri: home.download(version, file),
         sha256,
-        files: [Copied { from: PROGRAM, to: "." }, Copied { from: "LICENSE", to: "." }],
+        files: [PROGRAM, COMPLETION, "LICENSE"].map(|from| Copied { from, to: "." }),
         bin: PROGRAM,
     });
     serde_yaml::to_string(&Plugin {
@@ -104,6 +121,7 @@ pub(super) fn manifest(release: &Release, archives: &[PluginArchive]) -> Result<
             homepage: home.as_str(),
             short_description: "Show and check preserved client source IPs",
             description: DESCRIPTION,
+            caveats: CAVEATS.replace("VERSION", &format!("v{version}")),
             platforms: platforms.collect(),
         },
     })
@@ -133,6 +151,9 @@ spec:
   description: |
     Shows the state of IngressSourcePreserves, plans their changes, explains what a node does with
     preserved Services, and finds faults. It only reads. The cluster needs ingress-source-preserve.
+  caveats: |
+    To complete names, put kubectl_complete-isp on the PATH, too:
+      cp \"${KREW_ROOT:-$HOME/.krew}/store/isp/v0.1.0/kubectl_complete-isp\" \"${KREW_ROOT:-$HOME/.krew}/bin/\"
   platforms:
   - selector:
       matchLabels:
@@ -142,6 +163,8 @@ spec:
     sha256: DIGEST
     files:
     - from: kubectl-isp
+      to: .
+    - from: kubectl_complete-isp
       to: .
     - from: LICENSE
       to: .

@@ -6,6 +6,7 @@ use isp_api::names::{
     AGENT_POOL_LABEL, OBJECT_WEBHOOK_CONFIGURATION, OPERATOR_FIELD_MANAGER, WEBHOOK_SERVICE,
 };
 use isp_api::node::AgentMode;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::programs::program;
@@ -16,10 +17,12 @@ use crate::doctor::kinds::Kind;
 use crate::status::is_ready;
 use crate::text::count;
 
-/// One check that passed. Scripts rely on the serialized field names and on `check`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// One check that passed.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub(crate) struct Passed {
+    /// The name of the check. It does not change.
     pub(crate) check: &'static str,
+    /// The result.
     pub(crate) line: String,
 }
 

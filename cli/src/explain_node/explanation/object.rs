@@ -78,7 +78,14 @@ fn left_out(mode: Mode) -> &'static str {
     }
 }
 
-/// The first pool of the object that selects the node.
+/// The name of the first pool of the object that selects the node.
+pub(super) fn pool_of(node: &Node, object: &IngressSourcePreserve) -> Option<String> {
+    let pools = object.spec.pools();
+    let pool = pools.iter().find(|pool| pool.contains(&node.labels).unwrap_or(false))?;
+    Some(pool.name.to_owned())
+}
+
+/// The first pool of the object that selects the node, in words.
 fn pool_line(node: &Node, object: &IngressSourcePreserve) -> String {
     let pools = object.spec.pools();
     if let Some(pool) = pools.iter().find(|pool| pool.contains(&node.labels).unwrap_or(false)) {
@@ -88,7 +95,7 @@ fn pool_line(node: &Node, object: &IngressSourcePreserve) -> String {
     format!("in no pool: no selector of {} matches, so the node gets no agent", names.join(", "))
 }
 
-fn view_of<'a>(
+pub(super) fn view_of<'a>(
     status: Option<&'a IngressSourceNodeStatus>,
     own: &ObjectView,
 ) -> Option<&'a AcknowledgedView> {

@@ -51,7 +51,7 @@ fn pod(set: &str, trouble: Option<&str>) -> (Key, Pod) {
     (Key::new("kube-system", format!("{set}-x7k2p")), pod)
 }
 
-fn report(connected: bool, views: &[(&str, &str, i64, bool, Option<bool>)]) -> IngressSourceNode {
+fn acknowledging(connected: bool, views: &[(&str, &str, i64, bool, Option<bool>)]) -> IngressSourceNode {
     let views: Vec<Value> = views
         .iter()
         .map(|(object, view, generation, received, programmed)| {
@@ -75,14 +75,15 @@ fn explained(
     pods: &[(Key, Pod)],
 ) -> (String, bool) {
     let facts = Facts { name: "work-1", node, objects, reports, pods, width: None };
-    let Explanation { text, sound } = explain(&facts);
-    (text, sound)
+    let report = report(&facts);
+    isp_testkit::schema::assert_output("explain-node", &json!(report));
+    (explain(&facts), report.sound)
 }
 
 #[test]
 fn a_node_elsewhere_whose_agent_has_acknowledged() {
     let objects = [object("web", json!({})), object("internal-gateway", json!({"elsewhere": "Hidden"}))];
-    let said = report(
+    let said = acknowledging(
         true,
         &[("web", "ClusterOnly", 2, true, Some(true)), ("internal-gateway", "Hidden", 2, true, None)],
     );
@@ -111,7 +112,7 @@ work-1: served by the agent of pool default
 #[test]
 fn an_agent_that_is_behind() {
     let objects = [object("api", json!({})), object("new", json!({})), object("web", json!({}))];
-    let said = report(
+    let said = acknowledging(
         false,
         &[("api", "ClusterOnly", 2, true, Some(false)), ("web", "ClusterOnly", 1, true, Some(true))],
     );
@@ -266,4 +267,50 @@ fn a_node_without_kube_proxy_is_left_out_and_needs_no_agent() {
     assert!(sound, "{text}");
     assert!(text.contains("left out: the cluster's kube-proxy does not run on this node"), "{text}");
     assert!(!text.contains("behind"), "{text}");
+}
+
+#[test]
+fn the_same_is_told_as_data() {
+    let objects = [object("web", json!({}))];
+    let said = acknowledging(true, &[("web", "ClusterOnly", 1, true, None)]);
+    let mut failing = node(&[], Some("default"));
+    failing.failure =
+        Some(Failure { pool: "default".to_owned(), revision: "1".to_owned(), reason: "no image".to_owned() });
+    let pods = [pod("proxy-agent-default", Some("container proxy-agent: CrashLoopBackOff"))];
+    let facts = Facts {
+        name: "work-1",
+        node: &failing,
+        objects: &objects,
+        reports: &[said],
+        pods: &pods,
+        width: None,
+    };
+    let told = json!(report(&facts));
+    assert_eq!(
+        told,
+        json!({
+            "node": "work-1", "sound": false, "ready": true,
+            "summary": "served by the agent of pool default", "pool": "default",
+            "kubeProxies": [{
+                "pod": "kube-system/proxy-agent-default-x7k2p", "ofOperator": true, "ready": false,
+                "trouble": "container proxy-agent: CrashLoopBackOff",
+            }],
+            "besideAgents": [],
+            "objects": [{
+                "object": "web", "mode": "Filter", "generation": 2, "view": "ClusterOnly", "selected": false,
+                "ingressNode": false, "leftOut": false, "pool": "default",
+                "acknowledged": {
+                    "generation": 1, "view": "ClusterOnly", "received": true, "programmed": null, "services": [],
+                },
+                "description": [
+                    "ClusterOnly: the node does not see the external addresses of the Services",
+                    "non-ingress node: ingressNodes.selector does not match (node-role.kubernetes.io/ingress=)",
+                    "in pool default: its selector matches (every node)",
+                    "acknowledged: ClusterOnly at generation 1 (current: 2), listed by kube-proxy, the kernel's rules cannot be read",
+                ],
+            }],
+            "behind": ["web: the agent works with generation 1 of the object, not 2"],
+            "failure": {"pool": "default", "reason": "no image"},
+        })
+    );
 }

@@ -90,7 +90,9 @@ fn applied(mut cluster: Cluster, wanted: Vec<IngressSourcePreserve>) -> Forecast
     let before = cluster.objects.clone();
     let (objects, changes) = merge(before.clone(), wanted, now);
     cluster.objects = objects;
-    forecast(cluster, &before, settings(), now, &changes)
+    let told = forecast(cluster, &before, settings(), now, &changes);
+    isp_testkit::schema::assert_output("plan", &json!(told));
+    told
 }
 
 /// The cluster after the operator has done everything.

@@ -50,6 +50,9 @@ shop/cart-1: REDIRECT, by Istio's rules (init container istio-init, iptables-nft
                redirected to port 15006 (REDIRECT)
 ";
     assert_eq!(text(&report, None), expected);
+    isp_testkit::schema::assert_output("rules", &serde_json::json!(report));
+    let raw = Report { packet: None, rules: Some(raw(&rules)), written_by: None, ..report };
+    isp_testkit::schema::assert_output("rules", &serde_json::json!(raw));
 }
 
 #[test]

@@ -53,6 +53,7 @@ fn inputs(registry: &str) -> Inputs {
             .map(|name| (name.to_owned(), repository(&format!("manifests/chart/{name}")).into_bytes()))
             .into(),
         definitions: BTreeMap::new(),
+        completion: b"#!/bin/sh".to_vec(),
         license: b"Apache".to_vec(),
     }
 }

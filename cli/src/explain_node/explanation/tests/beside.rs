@@ -106,7 +106,7 @@ fn whatever_an_agent_lacks_is_named() {
     };
     let kube_proxy = || pod("kube-proxy", None);
     let with_agent = || vec![kube_proxy(), agent()];
-    let of_filter = report(true, &[("web", "ClusterOnly", 2, true, Some(true))]);
+    let of_filter = acknowledging(true, &[("web", "ClusterOnly", 2, true, Some(true))]);
     for (reports, pods, behind) in [
         (vec![serving(&[("web", "ClusterOnly", 2, true, &["web/web"])])], with_agent(), &[][..]),
         (vec![], with_agent(), &["the agent of mode Beside has not reported yet"]),
@@ -153,7 +153,7 @@ fn whatever_an_agent_lacks_is_named() {
 #[test]
 fn a_node_that_changes_its_mode_has_an_agent_of_each() {
     let objects = [beside("web", json!({}))];
-    let reports = [report(true, &[]), serving(&[("web", "ClusterOnly", 2, true, &["web/web"])])];
+    let reports = [acknowledging(true, &[]), serving(&[("web", "ClusterOnly", 2, true, &["web/web"])])];
     let pods = [pod("proxy-agent-default", None), agent()];
     let (text, sound) = explained(&node(&[], Some("default")), &objects, &reports, &pods);
     assert!(sound, "{text}");
