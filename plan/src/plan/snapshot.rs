@@ -376,8 +376,14 @@ fn touch<'a>(
             // managedFields were emptied, or the Service was recreated from a copy. The object's
             // status still lists it.
             let kept = service.record.as_ref().is_some_and(|record| record.retained);
-            if let Some(place) = by_record.filter(|place| !kept && objects[**place].lists(key)) {
-                objects[*place].touched.push(key);
+            let Some(place) = by_record.filter(|_| !kept) else { continue };
+            let object = &mut objects[*place];
+            let labelled = service.labels.get(&object.label.key) == Some(&object.label.value);
+            if object.lists(key) {
+                object.touched.push(key);
+            } else if labelled && claims.get(key).is_some_and(|owner| owner != place) {
+                // Another object has it now, but may wait; the label would go on hiding it.
+                orphans.insert(key);
             }
             continue;
         };
