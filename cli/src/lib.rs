@@ -1,12 +1,12 @@
 //! `kubectl isp`: shows the state of IngressSourcePreserves, plans changes, explains nodes and
-//! pods, and finds faults. It only reads, except that `rules` runs a helper pod.
+//! pods, finds faults, and traces packets. It only reads, except that `rules` runs a helper pod.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read` | lists, page by page |
-//! | `status`, `plan`, `explain_node`, `doctor`, `rules` | one command each: reading, and pure functions |
+//! | `status`, `plan`, `explain_node`, `doctor`, `rules`, `trace` | one command each: reading, and pure functions |
 //! | `text` | layout: blocks, wrapped lines, ages |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 
@@ -21,6 +21,7 @@ mod read;
 mod rules;
 mod status;
 mod text;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -70,6 +71,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
         }
         Command::Doctor(arguments) => doctor::run(place, arguments).await,
         Command::Rules(arguments) => rules::run(&Connection::open(place).await?, arguments).await,
+        Command::Trace(arguments) => trace::run(place, arguments).await,
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "kubectl-isp", &mut script);
