@@ -35,26 +35,39 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use k8s_openapi::jiff::Timestamp;
 
-use self::examine::examine;
-use self::finding::Severity;
-pub(crate) use self::paths::{PathFacts, path_facts};
+pub(crate) use self::cluster::{Cluster, Node as NodeFacts, Service as ServiceFacts};
+pub(crate) use self::examine::{Examination, examine};
+pub(crate) use self::finding::{Code, Severity};
+pub(crate) use self::paths::{PathFacts, path_facts, path_facts_of};
 use crate::Outcome;
 use crate::cli::{DoctorArgs, ListFormat, PlaceArgs};
 use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::output;
 
-pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Outcome, CommandError> {
-    let (cluster, now, connection) = if let Some(path) = &arguments.from_dir {
+/// Reads all facts of a dump or, without one, of the cluster, and their time.
+pub(crate) async fn facts(
+    connection: Option<&Connection>,
+    dump: Option<&Path>,
+) -> Result<(Cluster, Timestamp), CommandError> {
+    match (dump, connection) {
         // A dump is judged as of the time when it was taken.
-        let (cluster, taken) = dump::read(path)?;
-        (cluster, taken, None)
-    } else {
-        let connection = Connection::open(place).await?;
-        (live::read(&connection).await?, Timestamp::now(), Some(connection))
+        (Some(path), _) => dump::read(path),
+        (None, Some(connection)) => Ok((live::read(connection).await?, Timestamp::now())),
+        (None, None) => Err(CommandError::NoCluster("there is neither a dump nor a connection".to_owned())),
+    }
+}
+
+pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Outcome, CommandError> {
+    let connection = match &arguments.from_dir {
+        Some(_) => None,
+        None => Some(Connection::open(place).await?),
     };
+    let (cluster, now) = facts(connection.as_ref(), arguments.from_dir.as_deref()).await?;
     if let Some(service) = &arguments.service
         && !cluster.services.contains_key(service)
     {

@@ -43,6 +43,15 @@ pub enum CommandError {
     Trace(#[from] crate::trace::TraceError),
     #[error("cannot read {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
+    #[error("cannot write {}: {source}; choose another file with -o", path.display())]
+    Written { path: PathBuf, source: std::io::Error },
+    #[error("cannot listen on {address}: {source}; choose another address with --listen")]
+    Listen { address: std::net::SocketAddr, source: std::io::Error },
+    #[error(
+        "--listen {0} is no loopback address, and the server asks nobody who they are: use 127.0.0.1, or confirm with \
+         --insecure-listen"
+    )]
+    OpenListen(std::net::SocketAddr),
     #[error("{place}: {problem}")]
     Document { place: String, problem: String },
     #[error("-o {0} and --watch cannot be combined: use `kubectl get isp --watch -o {0}`")]

@@ -6,7 +6,7 @@
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read` | lists, page by page |
-//! | `status`, `plan`, `explain_node`, `doctor`, `rules`, `trace` | one command each: reading, and pure functions |
+//! | `status`, `plan`, `explain_node`, `doctor`, `report`, `rules`, `trace` | one command each: reading, and pure functions |
 //! | `text` | layout: blocks, wrapped lines, ages |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 
@@ -18,6 +18,7 @@ mod explain_node;
 mod output;
 mod plan;
 mod read;
+mod report;
 mod rules;
 mod status;
 mod text;
@@ -70,6 +71,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
             explain_node::run(&Connection::open(place).await?, arguments).await
         }
         Command::Doctor(arguments) => doctor::run(place, arguments).await,
+        Command::Report(arguments) => report::run(place, arguments).await,
         Command::Rules(arguments) => rules::run(&Connection::open(place).await?, arguments).await,
         Command::Trace(arguments) => trace::run(place, arguments).await,
         Command::Completion { shell } => {

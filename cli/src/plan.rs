@@ -5,11 +5,13 @@
 //! | `file`, `snapshot`, `image` | the input: the file, the cluster, the agents' image |
 //! | `merge` | the objects after the file is applied |
 //! | `forecast` | the simulation, and its result as data |
+//! | `end` | the cluster after the last step, for `report` |
 //! | `describe` | one sentence for each action |
 //! | `redirects` | what new pods get, in words |
 //! | `render` | the result as text |
 
 mod describe;
+mod end;
 pub(crate) mod file;
 mod forecast;
 mod image;
@@ -17,6 +19,8 @@ mod merge;
 mod redirects;
 mod render;
 mod snapshot;
+
+pub(crate) use self::end::{Planned, end};
 
 use isp_api::IngressSourcePreserve;
 use isp_plan::Settings;
