@@ -1,11 +1,14 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use isp_plan::Key;
 use isp_pod_rules::packet::Packet;
+
+use crate::report::parse_listen;
 
 use crate::trace::{Destination, SourceArg};
 
@@ -23,6 +26,7 @@ Examples:
   kubectl isp plan -f web.yaml      changes that applying the file would cause
   kubectl isp explain-node work-1   Services that a node may see, and the reason
   kubectl isp doctor                faults that lose the source IP, and remedies
+  kubectl isp report -f web.yaml    a page with all paths, before and after
   kubectl isp rules web/frontend-1  packet rules of a running pod, explained
   kubectl isp trace --from 203.0.113.5 --to svc/web/frontend
                                     a packet's way through the cluster, hop by hop
@@ -101,6 +105,19 @@ Examples:
 
 Exit code 0: the node is as it should be, 2: it is not ready, or its agent is missing, failed or behind, 1: there is no such node.";
 
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  kubectl isp report                              writes isp-report.html
+  kubectl isp report -f web.yaml                  compares with the state after the file is applied
+  kubectl isp report --service web/frontend -o -  one Service, to standard output
+  kubectl isp report --from-dir dump              from a dump, see `kubectl isp doctor --help`
+  kubectl isp report serve                        live, on http://127.0.0.1:8090/
+
+The page is one file. It needs no network, and it contains the names and addresses of the cluster:
+send it only to people who may know them.
+
+Exit code 0: the page was written, 1: the cluster or the dump cannot be read.";
+
 const RULES_EXAMPLES: &str = "\
 Examples:
   kubectl isp rules web/frontend-1
@@ -173,6 +190,10 @@ pub(crate) enum Command {
     /// --rules.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
+    /// Write a page that shows the paths to Services and whose address arrives, before and after.
+    /// Nothing is written to the cluster.
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(ReportArgs),
     /// Explain the redirect rules of a running pod: which mode is in force, and which ports go
     /// where.
     #[command(after_help = RULES_EXAMPLES)]
@@ -277,6 +298,46 @@ pub(crate) struct DoctorArgs {
     pub(crate) rules: bool,
     #[command(flatten)]
     pub(crate) helper: HelperArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ReportCommand>,
+    /// Compare with the state after this file is applied, as `plan` foresees it; - is stdin.
+    #[arg(short, long = "filename", value_name = "FILE", global = true, conflicts_with = "from_dir")]
+    pub(crate) file: Option<PathBuf>,
+    /// Show only this Service; may be given several times. [default: all exposed Services]
+    #[arg(short, long, value_name = "NAMESPACE/NAME", value_parser = key, global = true)]
+    pub(crate) service: Vec<Key>,
+    /// Read a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
+    #[arg(long, value_name = "DUMP", global = true)]
+    pub(crate) from_dir: Option<PathBuf>,
+    /// Write the page to this file; - is stdout.
+    #[arg(short, long, value_name = "FILE", default_value = "isp-report.html")]
+    pub(crate) output: PathBuf,
+    /// Namespace of the operator, for -f.
+    #[arg(short, long, default_value = SYSTEM_NAMESPACE, global = true)]
+    pub(crate) namespace: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReportCommand {
+    /// Show the page on a local server, and follow the cluster until Ctrl-C.
+    Serve(ServeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen on.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8090", value_parser = parse_listen)]
+    pub(crate) listen: SocketAddr,
+    /// Allow an address that other machines reach. Everybody who reaches it can read the page.
+    #[arg(long)]
+    pub(crate) insecure_listen: bool,
+    /// Seconds between two readings of the cluster.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) interval: u32,
 }
 
 #[derive(Debug, Args)]

@@ -38,13 +38,16 @@ pub(crate) mod selection;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::path::Path;
+
 use k8s_openapi::jiff::Timestamp;
 
-pub(crate) use self::examine::Examination;
-use self::examine::examine;
-use self::finding::{Finding, Severity};
+pub(crate) use self::cluster::{Cluster, Node as NodeFacts, Service as ServiceFacts};
+pub(crate) use self::examine::{Examination, examine};
+use self::finding::Finding;
+pub(crate) use self::finding::{Code, Severity};
 use self::kinds::Kind;
-pub(crate) use self::paths::{PathFacts, path_facts};
+pub(crate) use self::paths::{PathFacts, path_facts, path_facts_of};
 use crate::Outcome;
 use crate::cli::{DoctorArgs, FindingFormat, PlaceArgs};
 use crate::connection::Connection;
@@ -52,15 +55,27 @@ use crate::error::CommandError;
 use crate::output;
 use crate::sarif;
 
-pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Outcome, CommandError> {
-    let (cluster, now, connection) = if let Some(path) = &arguments.from_dir {
+/// Reads all facts of a dump or, without one, of the cluster, and their time.
+pub(crate) async fn facts(
+    connection: Option<&Connection>,
+    dump: Option<&Path>,
+) -> Result<(Cluster, Timestamp), CommandError> {
+    match (dump, connection) {
         // A dump is judged as of the time when it was taken.
-        let (cluster, taken) = dump::read(path)?;
-        (cluster, taken, None)
-    } else {
-        let connection = Connection::open(place).await?;
-        (live::read(&connection, &[Kind::IngressSourcePreserve]).await?, Timestamp::now(), Some(connection))
+        (Some(path), _) => dump::read(path),
+        (None, Some(connection)) => {
+            Ok((live::read(connection, &[Kind::IngressSourcePreserve]).await?, Timestamp::now()))
+        }
+        (None, None) => Err(CommandError::NoCluster("there is neither a dump nor a connection".to_owned())),
+    }
+}
+
+pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Outcome, CommandError> {
+    let connection = match &arguments.from_dir {
+        Some(_) => None,
+        None => Some(Connection::open(place).await?),
     };
+    let (cluster, now) = facts(connection.as_ref(), arguments.from_dir.as_deref()).await?;
     if let Some(service) = &arguments.service
         && !cluster.services.contains_key(service)
     {

@@ -43,10 +43,17 @@ pub enum CommandError {
     Trace(#[from] crate::trace::TraceError),
     #[error("cannot read {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}; choose another file", path.display())]
     NotWritten { path: PathBuf, source: std::io::Error },
     #[error("{} exists already: name another file, or replace it with --force", .0.display())]
     FileExists(PathBuf),
+    #[error("cannot listen on {address}: {source}; choose another address with --listen")]
+    Listen { address: std::net::SocketAddr, source: std::io::Error },
+    #[error(
+        "--listen {0} is no loopback address, and the server asks nobody who they are: use 127.0.0.1, or confirm with \
+         --insecure-listen"
+    )]
+    OpenListen(std::net::SocketAddr),
     #[error("{place}: {problem}")]
     Document { place: String, problem: String },
     #[error("the dump {} lacks what the plan depends on; add it with {commands}", dump.display())]

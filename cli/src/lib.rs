@@ -7,7 +7,7 @@
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read`, `dump` | lists of a cluster, page by page; files of a dump |
-//! | `check`, `status`, `plan`, `explain_node`, `doctor`, `rules`, `trace` | one command each: reading, and pure functions |
+//! | `check`, `status`, `plan`, `explain_node`, `doctor`, `report`, `rules`, `trace` | one command each: reading, and pure functions |
 //! | `complete` | the answers to kubectl's completion |
 //! | `progress` | a line on standard error while a command takes long |
 //! | `schema` | the JSON Schemas of the output for scripts |
@@ -27,6 +27,7 @@ mod output;
 mod plan;
 pub mod progress;
 mod read;
+mod report;
 mod rules;
 mod sarif;
 pub mod schema;
@@ -85,6 +86,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
             explain_node::run(&Connection::open(place).await?, arguments).await
         }
         Command::Doctor(arguments) => doctor::run(place, arguments).await,
+        Command::Report(arguments) => report::run(place, arguments).await,
         Command::Rules(arguments) => rules::run(&Connection::open(place).await?, arguments).await,
         Command::Trace(arguments) => trace::run(place, arguments).await,
         Command::Completion { shell } => {

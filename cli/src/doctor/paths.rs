@@ -39,6 +39,11 @@ pub(crate) async fn path_facts(place: &PlaceArgs, dump: Option<&Path>) -> Result
         Some(path) => dump::read(path)?.0,
         None => live::read_some(&Connection::open(place).await?, &KINDS, &ESSENTIAL).await?,
     };
+    path_facts_of(&cluster)
+}
+
+/// The facts about paths among all facts.
+pub(crate) fn path_facts_of(cluster: &Cluster) -> Result<PathFacts, CommandError> {
     for kind in ESSENTIAL {
         if let Some(missing) = cluster.not_looked_at.get(&kind) {
             return Err(essential(kind, missing));
@@ -55,7 +60,7 @@ fn essential(kind: Kind, missing: &Missing) -> CommandError {
     }
 }
 
-fn complete(cluster: Cluster) -> PathFacts {
+fn complete(cluster: &Cluster) -> PathFacts {
     let missing = KINDS.iter().filter_map(|kind| Some((kind, cluster.not_looked_at.get(kind)?)));
     let mut gaps: Vec<String> = missing
         .map(|(kind, why)| format!("{} were not read: {why}{}", kind.resource(), without(*kind)))
@@ -63,8 +68,8 @@ fn complete(cluster: Cluster) -> PathFacts {
     let named = cluster.objects.iter().find_map(|object| object.spec.kube_proxy.as_ref());
     let found = kube_proxy(&cluster.daemon_sets, named).ok();
     let found = found
-        .and_then(|(key, set)| settings(&cluster, key, set.object.spec.template.spec.as_ref()?)?.for_paths());
-    let mut paths = cluster.paths;
+        .and_then(|(key, set)| settings(cluster, key, set.object.spec.template.spec.as_ref()?)?.for_paths());
+    let mut paths = cluster.paths.clone();
     match found {
         Some(settings) => paths.set_kube_proxy(settings),
         None => gaps.push(

@@ -232,7 +232,7 @@ fn view_changes(
 }
 
 /// Whether an object ends `Ready`, else the reason, and the message.
-fn verdict(cluster: &Cluster, name: &str) -> (bool, Option<String>, String) {
+pub(super) fn verdict(cluster: &Cluster, name: &str) -> (bool, Option<String>, String) {
     let Some(object) = cluster.objects.get(name) else {
         let message = "the object is being deleted; apply the file again once it is gone";
         return (false, Some("Deleted".to_owned()), message.to_owned());

@@ -77,7 +77,8 @@ fn hop_lines(hop: &Hop) -> Vec<String> {
     lines
 }
 
-fn result(path: &Path) -> String {
+/// The result of a way in one sentence.
+pub(crate) fn result(path: &Path) -> String {
     match &path.outcome {
         Outcome::Delivered(delivery) => delivered(path, delivery),
         Outcome::Refused { reason } => format!("refused, the client gets an error: {reason}"),

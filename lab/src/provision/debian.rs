@@ -43,6 +43,8 @@ const MACHINE: [(&str, &str); 5] = [
     ("dpkg-deb", "dpkg"),
 ];
 const CONTROL_PLANE: [(&str, &str); 1] = [("setpriv", "util-linux")];
+/// For pages: a browser, and what downloads the checker of pages.
+const BROWSER: [(&str, &str); 2] = [("chromium", "chromium"), ("curl", "curl")];
 /// For benchmarks: the load generator, and CPU pinning.
 const LOAD: [(&str, &str); 2] = [("h2load", "nghttp2-client"), ("taskset", "util-linux")];
 /// For the benchmark of init containers: what Istio's program calls, and a meter of memory.
@@ -69,6 +71,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 pub(super) fn ensure(purpose: Purpose, progress: Progress) -> Result<(), ProvisionError> {
     let wanted: &[&[(&str, &str)]] = match purpose {
         Purpose::Api => &[&CONTROL_PLANE],
+        Purpose::Browser => &[&BROWSER],
         Purpose::Kernel => &[&NETWORK, &FILTERS, &PROXIES],
         Purpose::Cluster => &[&NETWORK, &NODE],
         Purpose::Mesh | Purpose::Lab => &[&NETWORK, &NODE, &MESH],

@@ -126,7 +126,7 @@ pub(super) fn wanted(purpose: Purpose, kubernetes: KubernetesVersion) -> Vec<GoP
     ];
     let simulated = [plain("kwok", "0.8.0", "kwok", "sigs.k8s.io/kwok/cmd/kwok")];
     match purpose {
-        Purpose::Kernel => Vec::new(),
+        Purpose::Browser | Purpose::Kernel => Vec::new(),
         Purpose::Api => api.into_iter().chain(simulated).collect(),
         Purpose::Cluster => api.into_iter().chain(nodes).collect(),
         Purpose::Mesh | Purpose::Lab => api.into_iter().chain(nodes).chain(mesh).collect(),

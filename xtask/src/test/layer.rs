@@ -17,6 +17,8 @@ pub(crate) enum Layer {
     Unit,
     /// Tests with a real API server on loopback
     Api,
+    /// Pages in a real browser; needs Chromium
+    Browser,
     /// Rules in the real kernel, in network namespaces; needs root or user namespaces
     Kernel,
     /// Whole scenarios on the lab's nodes; needs root
@@ -63,12 +65,12 @@ pub(crate) fn must_not_meet(one: &[String], other: &[String]) -> bool {
 }
 
 impl Layer {
-    pub(crate) const ALL: [Self; 4] = [Self::Unit, Self::Api, Self::Kernel, Self::Lab];
+    pub(crate) const ALL: [Self; 5] = [Self::Unit, Self::Api, Self::Browser, Self::Kernel, Self::Lab];
 
     /// The number of test programs that run at once. They mostly wait.
     pub(crate) fn lanes(self) -> usize {
         match self {
-            Self::Unit | Self::Kernel => 1,
+            Self::Unit | Self::Browser | Self::Kernel => 1,
             Self::Api => 4,
             Self::Lab => 3,
         }
@@ -78,6 +80,7 @@ impl Layer {
         match self {
             Self::Unit => "unit",
             Self::Api => "api",
+            Self::Browser => "browser",
             Self::Kernel => "kernel",
             Self::Lab => "lab",
         }
@@ -107,7 +110,7 @@ impl Layer {
                 vec![vec![programs], vec![words("test --workspace --no-fail-fast --doc")]]
             }
             _ if names.is_empty() => vec![],
-            Self::Kernel => vec![vec![programs]],
+            Self::Browser | Self::Kernel => vec![vec![programs]],
             Self::Api | Self::Lab => {
                 programs.push("--no-run".to_owned());
                 // A lab is a whole cluster, so each test program runs only one at once.

@@ -24,6 +24,7 @@ fn runs(layer: Layer) -> Vec<String> {
 fn a_test_belongs_to_the_layer_that_its_name_begins_with() {
     for (test, layer) in [
         ("api_schema", Layer::Api),
+        ("browser_report", Layer::Browser),
         ("kernel_nft", Layer::Kernel),
         ("lab_up_down", Layer::Lab),
         ("lab", Layer::Lab),
