@@ -7,6 +7,7 @@
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read` | lists, page by page |
 //! | `status`, `plan`, `explain_node`, `doctor`, `rules` | one command each: reading, and pure functions |
+//! | `helper` | short-lived pods of `rules` |
 //! | `text` | layout: blocks, wrapped lines, ages |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 
@@ -15,6 +16,7 @@ mod connection;
 mod doctor;
 mod error;
 mod explain_node;
+mod helper;
 mod output;
 mod plan;
 mod read;
