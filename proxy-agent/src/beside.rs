@@ -1,15 +1,15 @@
 //! Mode Beside: the agent serves the preserved Services itself, in nftables tables of its own,
 //! while the cluster's kube-proxy ignores them and is not touched.
 //!
-//! These modules decide and do no I/O: `intake` (Kubernetes objects as the data plane's model),
-//! `known` (what the watches have told), `own_node`, `preserved` (which Services the objects
-//! preserve), `serving` (what to program next) and `committed` (what is programmed). `watches`
-//! reads the API, `programmer` writes the kernel, `service_loop` connects the two, `health_checks`
-//! answers load balancers, and `progress` tells the report. When the agent ends, the tables stay.
+//! These modules decide and do no I/O: `known` (what the watches have told), `own_node`,
+//! `preserved` (which Services the objects preserve), `serving` (what to program next) and
+//! `committed` (what is programmed). The crate `isp-intake` converts Kubernetes objects into the
+//! data plane's model. `watches` reads the API, `programmer` writes the kernel, `service_loop`
+//! connects the two, `health_checks` answers load balancers, and `progress` tells the report. When
+//! the agent ends, the tables stay.
 
 mod committed;
 mod health_checks;
-mod intake;
 mod known;
 mod metrics;
 mod own_node;

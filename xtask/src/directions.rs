@@ -31,12 +31,26 @@ const OUTSIDE_WORLD: &[&str] = &["netlink-sys", "nix", "rtnetlink", "rustix", "s
 const NONE: Ours = Ours::Only(&[]);
 const LIBRARIES: Ours = Ours::Only(&["isp-api", "isp-client", "isp-dataplane", "isp-plan", "isp-runtime"]);
 /// The agent programs the kernel of its node.
-const LIBRARIES_AND_KERNEL: Ours =
-    Ours::Only(&["isp-api", "isp-client", "isp-dataplane", "isp-kernel", "isp-plan", "isp-runtime"]);
+const OF_AGENT: Ours = Ours::Only(&[
+    "isp-api",
+    "isp-client",
+    "isp-dataplane",
+    "isp-intake",
+    "isp-kernel",
+    "isp-plan",
+    "isp-runtime",
+]);
 
-/// The command line explains what the kernel of a pod has.
-const LIBRARIES_AND_POD_RULES: Ours =
-    Ours::Only(&["isp-api", "isp-client", "isp-dataplane", "isp-plan", "isp-pod-rules", "isp-runtime"]);
+/// The command line explains what the kernel of a pod has, and traces packets.
+const OF_COMMAND_LINE: Ours = Ours::Only(&[
+    "isp-api",
+    "isp-client",
+    "isp-dataplane",
+    "isp-paths",
+    "isp-plan",
+    "isp-pod-rules",
+    "isp-runtime",
+]);
 
 const RULES: &[Rule] = &[
     Rule { of: "isp-api", ours: NONE, never: &[] },
@@ -45,17 +59,23 @@ const RULES: &[Rule] = &[
     Rule { of: "isp-xtables", ours: NONE, never: &[] },
     Rule { of: "isp-kernel", ours: Ours::Only(&["isp-dataplane"]), never: &[] },
     Rule { of: "isp-plan", ours: Ours::Only(&["isp-api", "isp-dataplane"]), never: OUTSIDE_WORLD },
+    Rule { of: "isp-intake", ours: Ours::Only(&["isp-api", "isp-dataplane"]), never: OUTSIDE_WORLD },
+    Rule {
+        of: "isp-paths",
+        ours: Ours::Only(&["isp-api", "isp-dataplane", "isp-intake", "isp-plan"]),
+        never: OUTSIDE_WORLD,
+    },
     Rule { of: "isp-client", ours: NONE, never: &[] },
     Rule { of: "isp-runtime", ours: NONE, never: &[] },
     Rule { of: "isp-operator", ours: LIBRARIES, never: &[] },
     Rule { of: "isp-webhook", ours: LIBRARIES, never: &[] },
-    Rule { of: "isp-proxy-agent", ours: LIBRARIES_AND_KERNEL, never: &[] },
+    Rule { of: "isp-proxy-agent", ours: OF_AGENT, never: &[] },
     Rule {
         of: "isp-pod-redirect",
         ours: Ours::Only(&["isp-dataplane", "isp-kernel", "isp-pod-rules", "isp-xtables"]),
         never: &[],
     },
-    Rule { of: "isp-cli", ours: LIBRARIES_AND_POD_RULES, never: &[] },
+    Rule { of: "isp-cli", ours: OF_COMMAND_LINE, never: &[] },
     Rule { of: "isp-echo", ours: NONE, never: &[] },
     Rule { of: "isp-lab", ours: Ours::Any, never: &[] },
     Rule { of: "isp-demo", ours: Ours::Only(&["isp-api", "isp-lab"]), never: &[] },

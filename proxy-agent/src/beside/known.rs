@@ -12,12 +12,11 @@ use isp_api::preserve::ServiceLabel;
 use isp_api::view::depends_on_beside;
 use isp_client::{Change, Listing};
 use isp_dataplane::model::{Service, ServiceName};
+use isp_intake::services::{self as intake, KnownService, KnownSlice};
 use k8s_openapi::api::core::v1::Service as ServiceObject;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use kube::runtime::watcher::Event;
-
-use super::intake::{self, KnownService, KnownSlice};
 
 #[cfg(test)]
 mod tests;

@@ -1,19 +1,14 @@
-//! The node, as the data plane needs it: from the Node object and the agent's settings. Pure.
-
-use std::net::IpAddr;
-use std::sync::Arc;
+//! The agent's settings of local traffic, and its node as the data plane needs it. Pure.
 
 use clap::Args;
 use ipnet::IpNet;
-use isp_dataplane::model::{LocalPods, Node, NodePortAddresses};
+use isp_dataplane::model::Node;
 use isp_dataplane::nft::InterfacePattern;
+use isp_intake::node::TrafficSettings;
 use k8s_openapi::api::core::v1::Node as NodeObject;
-use kube::ResourceExt;
 
 #[cfg(test)]
 mod tests;
-
-const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
 /// How the agent recognizes local traffic, as kube-proxy's configuration does.
 #[derive(Clone, Debug, Default, Args)]
@@ -33,35 +28,20 @@ pub(crate) struct TrafficArgs {
     masquerade_all: bool,
 }
 
-/// Converts the node. A Node that does not exist yet has no addresses.
-pub(crate) fn own_node(name: &str, object: Option<&NodeObject>, settings: &TrafficArgs) -> Node {
-    let status = object.and_then(|node| node.status.as_ref());
-    let addresses = status.and_then(|status| status.addresses.as_ref()).into_iter().flatten();
-    let internal = addresses.filter(|address| address.type_ == "InternalIP");
-    let spec = object.and_then(|node| node.spec.as_ref());
-    let pod_cidrs = || -> Vec<IpNet> {
-        let listed = spec.and_then(|spec| spec.pod_cidrs.clone()).unwrap_or_default();
-        let first = spec.and_then(|spec| spec.pod_cidr.clone()).filter(|_| listed.is_empty());
-        listed.into_iter().chain(first).filter_map(|cidr| cidr.parse().ok()).collect()
-    };
-    let local_pods = if let Some(pattern) = &settings.pod_interface {
-        LocalPods::Interface(pattern.clone())
-    } else {
-        let ranges = if settings.pod_cidrs.is_empty() { pod_cidrs() } else { settings.pod_cidrs.clone() };
-        if ranges.is_empty() { LocalPods::Unknown } else { LocalPods::Sources(ranges) }
-    };
-    Node {
-        name: Arc::from(name),
-        zone: object.and_then(|node| node.labels().get(ZONE_LABEL)).map(|zone| Arc::from(zone.as_str())),
-        addresses: internal.filter_map(|address| address.address.parse::<IpAddr>().ok()).collect(),
-        local_pods,
-        node_port_addresses: if settings.node_port_addresses.is_empty() {
-            NodePortAddresses::Primary
-        } else {
-            NodePortAddresses::Within(settings.node_port_addresses.clone())
-        },
-        masquerade_all: settings.masquerade_all,
+impl TrafficArgs {
+    fn settings(&self) -> TrafficSettings {
+        TrafficSettings {
+            pod_cidrs: self.pod_cidrs.clone(),
+            pod_interface: self.pod_interface.clone(),
+            node_port_addresses: self.node_port_addresses.clone(),
+            masquerade_all: self.masquerade_all,
+        }
     }
+}
+
+/// Converts the node. A Node that does not exist yet has no addresses.
+pub(crate) fn own_node(name: &str, object: Option<&NodeObject>, arguments: &TrafficArgs) -> Node {
+    isp_intake::node::node(name, object, &arguments.settings())
 }
 
 /// An interface name, or a prefix of names with an asterisk at its end.

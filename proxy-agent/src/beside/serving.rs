@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use isp_dataplane::model::{Service, ServiceName, View as Seen};
+use isp_intake::services::KnownService;
 
-use super::intake::KnownService;
 use super::known::Known;
 use super::preserved::{Decision, Preserved};
 

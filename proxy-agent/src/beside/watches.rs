@@ -134,7 +134,8 @@ impl Watches {
             Covered::Named(names) if names.is_empty() => pending().boxed(),
             Covered::Named(names) => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                let selector = format!("{} in ({})", super::intake::SERVICE_NAME_LABEL, names.join(","));
+                let selector =
+                    format!("{} in ({})", isp_intake::services::SERVICE_NAME_LABEL, names.join(","));
                 events(Api::<EndpointSlice>::all(self.client.clone()), watching().labels(&selector)).boxed()
             }
             Covered::All => events(Api::<EndpointSlice>::all(self.client.clone()), watching()).boxed(),

@@ -1,58 +1,4 @@
-use serde_json::{Value, json};
-
 use super::*;
-
-fn node(settings: &TrafficArgs, object: Value) -> Node {
-    own_node("n1", Some(&serde_json::from_value(object).unwrap()), settings)
-}
-
-fn object() -> Value {
-    json!({
-        "metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "z1"}},
-        "spec": {"podCIDR": "10.244.1.0/24", "podCIDRs": ["10.244.1.0/24", "fd00:244:0:1::/64"]},
-        "status": {"addresses": [
-            {"type": "Hostname", "address": "n1"}, {"type": "InternalIP", "address": "192.0.2.1"},
-            {"type": "ExternalIP", "address": "198.51.100.1"}, {"type": "InternalIP", "address": "2001:db8::1"},
-        ]},
-    })
-}
-
-fn ranges(texts: &[&str]) -> Vec<IpNet> {
-    texts.iter().map(|text| text.parse().unwrap()).collect()
-}
-
-#[test]
-fn the_node_object_tells_addresses_zone_and_pod_ranges() {
-    let node = node(&TrafficArgs::default(), object());
-    assert_eq!(node.zone.as_deref(), Some("z1"));
-    assert_eq!(node.addresses, [IpAddr::from([192, 0, 2, 1]), "2001:db8::1".parse().unwrap()]);
-    assert_eq!(node.local_pods, LocalPods::Sources(ranges(&["10.244.1.0/24", "fd00:244:0:1::/64"])));
-    assert_eq!(node.node_port_addresses, NodePortAddresses::Primary);
-}
-
-#[test]
-fn settings_win_over_the_node_object() {
-    let settings = TrafficArgs {
-        pod_cidrs: ranges(&["10.0.0.0/8"]),
-        node_port_addresses: ranges(&["192.0.2.0/24"]),
-        masquerade_all: true,
-        ..TrafficArgs::default()
-    };
-    let own = node(&settings, object());
-    assert_eq!(own.local_pods, LocalPods::Sources(ranges(&["10.0.0.0/8"])));
-    assert_eq!(own.node_port_addresses, NodePortAddresses::Within(ranges(&["192.0.2.0/24"])));
-    assert!(own.masquerade_all);
-    let by_interface =
-        TrafficArgs { pod_interface: Some(interface_pattern("veth*").unwrap()), ..TrafficArgs::default() };
-    let expected = LocalPods::Interface(InterfacePattern::Prefix("veth".to_owned()));
-    assert_eq!(node(&by_interface, object()).local_pods, expected);
-}
-
-#[test]
-fn a_node_without_pod_ranges_or_that_does_not_exist_yet_is_still_a_node() {
-    assert_eq!(node(&TrafficArgs::default(), json!({"metadata": {}})).local_pods, LocalPods::Unknown);
-    assert!(own_node("n1", None, &TrafficArgs::default()).addresses.is_empty());
-}
 
 #[test]
 fn an_interface_is_a_name_of_the_kernels_length() {
@@ -60,4 +6,18 @@ fn an_interface_is_a_name_of_the_kernels_length() {
     for bad in ["", "*", "a b", "x/y", "sixteen-letters-", "a*b"] {
         assert!(interface_pattern(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn the_arguments_are_the_settings_of_the_node() {
+    let range: IpNet = "10.0.0.0/8".parse().unwrap();
+    let arguments = TrafficArgs { pod_cidrs: vec![range], masquerade_all: true, ..TrafficArgs::default() };
+    let expected =
+        TrafficSettings { pod_cidrs: vec![range], masquerade_all: true, ..TrafficSettings::default() };
+    assert_eq!(arguments.settings(), expected);
+    let ports = TrafficArgs { node_port_addresses: vec![range], ..TrafficArgs::default() };
+    assert_eq!(ports.settings().node_port_addresses, [range]);
+    let pattern = interface_pattern("veth*").unwrap();
+    let by_interface = TrafficArgs { pod_interface: Some(pattern.clone()), ..TrafficArgs::default() };
+    assert_eq!(by_interface.settings().pod_interface, Some(pattern));
 }

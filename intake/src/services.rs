@@ -1,4 +1,4 @@
-//! Converts Services, EndpointSlices and the Node into the model of the data plane. Pure.
+//! Converts Services and EndpointSlices into the model of the data plane.
 //!
 //! Values that the API server accepts and the data plane cannot use are skipped, as kube-proxy
 //! does: addresses that do not parse, slices of host names, ports without a number.
@@ -18,27 +18,28 @@ use kube::ResourceExt;
 mod tests;
 
 /// The label by which a slice names its Service.
-pub(crate) const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// The timeout of `sessionAffinity: ClientIP` that the API server sets by default.
 const DEFAULT_AFFINITY: u32 = 10_800;
 
-/// What the agent keeps of a Service.
+/// The part of a Service that rules depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KnownService {
-    pub(crate) labels: BTreeMap<String, String>,
+pub struct KnownService {
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
     /// Whether kube-proxies skip it, or may not serve it again yet.
-    pub(crate) depends_on_agent: bool,
+    pub depends_on_agent: bool,
     /// Without endpoints.
     service: Service,
     /// The names of its ports, in their order.
     port_names: Vec<String>,
     /// `spec.healthCheckNodePort`, which applies only with policy Local.
-    pub(crate) health_check_node_port: Option<u16>,
+    pub health_check_node_port: Option<u16>,
 }
 
-/// What the agent keeps of an EndpointSlice.
+/// The part of an EndpointSlice that rules depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KnownSlice {
+pub struct KnownSlice {
     /// Name, protocol and number of each port.
     ports: Vec<(String, Protocol, u16)>,
     /// Endpoints without a port.
@@ -46,7 +47,7 @@ pub(crate) struct KnownSlice {
 }
 
 /// Converts a Service. None if it has no ClusterIP: it is headless or names a host.
-pub(crate) fn service(object: &ServiceObject) -> Option<KnownService> {
+pub fn service(object: &ServiceObject) -> Option<KnownService> {
     let spec = object.spec.as_ref().filter(|spec| spec.type_.as_deref() != Some("ExternalName"))?;
     let cluster_ips = cluster_ips(spec);
     if cluster_ips.is_empty() {
@@ -120,7 +121,7 @@ fn affinity(spec: &ServiceSpec) -> Option<u32> {
 
 /// The Service of a slice, and its endpoints. None for slices of host names and those of no
 /// Service.
-pub(crate) fn slice(object: &EndpointSlice) -> Option<(ServiceName, KnownSlice)> {
+pub fn slice(object: &EndpointSlice) -> Option<(ServiceName, KnownSlice)> {
     let family = match object.address_type.as_str() {
         "IPv4" => Family::Ip,
         "IPv6" => Family::Ip6,
@@ -150,7 +151,7 @@ fn is_special(address: IpAddr) -> bool {
 }
 
 /// The Service that a slice belongs to.
-pub(crate) fn service_of(object: &EndpointSlice) -> Option<ServiceName> {
+pub fn service_of(object: &EndpointSlice) -> Option<ServiceName> {
     let name = object.metadata.labels.as_ref()?.get(SERVICE_NAME_LABEL)?;
     Some(ServiceName { namespace: object.metadata.namespace.clone()?, name: name.clone() })
 }
@@ -172,13 +173,18 @@ fn conditions(object: &EndpointObject, address: IpAddr) -> Endpoint {
 }
 
 impl KnownService {
+    /// The Service without endpoints.
+    pub fn service(&self) -> &Service {
+        &self.service
+    }
+
     /// Whether one of its ClusterIPs is among these.
-    pub(crate) fn has_cluster_ip_of(&self, cluster_ips: &HashSet<IpAddr>) -> bool {
+    pub fn has_cluster_ip_of(&self, cluster_ips: &HashSet<IpAddr>) -> bool {
         self.service.cluster_ips.iter().any(|ip| cluster_ips.contains(ip))
     }
 
     /// The Service with the endpoints of its slices, in the order of the slices.
-    pub(crate) fn with_endpoints<'a>(&self, slices: impl IntoIterator<Item = &'a KnownSlice>) -> Service {
+    pub fn with_endpoints<'a>(&self, slices: impl IntoIterator<Item = &'a KnownSlice>) -> Service {
         let mut service = self.service.clone();
         for slice in slices {
             for (port, name) in service.ports.iter_mut().zip(&self.port_names) {
