@@ -49,6 +49,8 @@ pub enum CommandError {
     Helper(#[from] crate::helper::HelperError),
     #[error(transparent)]
     Rules(#[from] crate::rules::RulesError),
+    #[error(transparent)]
+    Probe(#[from] crate::probe::ProbeError),
     #[error("cannot write: {0}")]
     Output(#[from] std::io::Error),
 }

@@ -24,3 +24,18 @@ pub(crate) use self::error::HelperError;
 pub(crate) use self::interrupt::Interrupt;
 pub(crate) use self::kind::Kind;
 pub(crate) use self::pods::{Goal, Helpers};
+
+use crate::error::CommandError;
+
+/// The result of work with helpers that were deleted afterwards. The first error is the cause,
+/// but an interruption promises that nothing is left.
+pub(crate) fn after_deletion<T>(
+    result: Result<T, CommandError>,
+    deleted: Result<(), CommandError>,
+) -> Result<T, CommandError> {
+    match (result, deleted) {
+        (Err(CommandError::Helper(HelperError::Interrupted)), Err(left)) => Err(left),
+        (Err(cause), _) => Err(cause),
+        (Ok(result), deleted) => deleted.map(|()| result),
+    }
+}

@@ -1,13 +1,14 @@
 //! `kubectl isp`: shows the state of IngressSourcePreserves, plans changes, explains nodes and
-//! pods, and finds faults. It only reads, except that `rules` runs a helper pod.
+//! pods, and finds faults. It only reads, except that `rules` and `probe` run short-lived
+//! pods.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read` | lists, page by page |
-//! | `status`, `plan`, `explain_node`, `doctor`, `rules` | one command each: reading, and pure functions |
-//! | `helper` | short-lived pods of `rules` |
+//! | `status`, `plan`, `explain_node`, `doctor`, `rules`, `probe` | one command each: reading, and pure functions |
+//! | `helper` | short-lived pods of `rules` and `probe` |
 //! | `text` | layout: blocks, wrapped lines, ages |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
 
@@ -19,6 +20,7 @@ mod explain_node;
 mod helper;
 mod output;
 mod plan;
+mod probe;
 mod read;
 mod rules;
 mod status;
@@ -72,6 +74,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
         }
         Command::Doctor(arguments) => doctor::run(place, arguments).await,
         Command::Rules(arguments) => rules::run(&Connection::open(place).await?, arguments).await,
+        Command::Probe(arguments) => probe::run(&Connection::open(place).await?, arguments).await,
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "kubectl-isp", &mut script);

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, from the moment of [`Interrupt::listen`] on. They no longer end the program,
+//! SIGINT, SIGTERM and SIGHUP, from the moment of [`Interrupt::listen`] on. They no longer end the program,
 //! so that it can delete its helper pods.
 
 use std::future;
@@ -54,10 +54,13 @@ impl Interrupt {
 fn signals() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    // The terminal was closed.
+    let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
     })
 }

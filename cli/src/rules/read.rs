@@ -9,7 +9,7 @@ use super::target::Target;
 use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::helper::access::Need;
-use crate::helper::{Goal, Helpers, Interrupt, Kind};
+use crate::helper::{self, Goal, Helpers, Interrupt, Kind};
 
 const CONTAINER: &str = "read";
 
@@ -45,11 +45,7 @@ pub(super) async fn read(
         }
         Err(error) => Err(error),
     };
-    let deleted = helpers.delete(&name).await;
-    // The first error is the cause.
-    let text = result?;
-    deleted?;
-    Ok(text)
+    helper::after_deletion(result, helpers.delete(&name).await)
 }
 
 #[cfg(test)]
