@@ -8,6 +8,7 @@ use isp_plan::Key;
 use isp_pod_rules::packet::Packet;
 
 use crate::probe::NodeChoice;
+use crate::trace::{Destination, SourceArg};
 
 /// Where the project is installed by default.
 const SYSTEM_NAMESPACE: &str = "sourcepreserve-system";
@@ -23,7 +24,10 @@ Examples:
   kubectl isp explain-node work-1   Services that a node may see, and the reason
   kubectl isp doctor                faults that lose the source IP, and remedies
   kubectl isp rules web/frontend-1  packet rules of a running pod, explained
-  kubectl isp probe --service web/frontend  source IPs that arrive, by real connections
+  kubectl isp probe --service web/frontend
+                                    source IPs that arrive, by real connections
+  kubectl isp trace --from 203.0.113.5 --to svc/web/frontend
+                                    a packet's way through the cluster, hop by hop
 
 Exit codes:
   0  no problem
@@ -34,6 +38,7 @@ Exit codes:
      doctor: there are errors or warnings
      rules: the rules are not what the pod's manifest says, loop, or leave something out
      probe: a source IP is lost, or a connection is not as expected
+     trace: the packet is lost, or arrives without its source IP
 
 Environment:
   KUBECONFIG              the kubeconfig, as for kubectl
@@ -106,6 +111,22 @@ is interrupted. Pods that a killed command leaves behind end after eight minutes
 Exit code 0: every source IP arrives and every connection is as expected, 2: not so, 1: the
 cluster could not be probed.";
 
+const TRACE_EXAMPLES: &str = "\
+Examples:
+  kubectl isp trace --from 203.0.113.5 --to svc/istio-system/istio-ingressgateway:443
+  kubectl isp trace --from 203.0.113.5 --to 192.0.2.10:443 --via edge-1
+  kubectl isp trace --from pod/web/frontend-1 --to node/work-1:30080
+  kubectl isp trace --from node/work-1 --to '[2001:db8::10]:443' -o json | jq -r '.paths[].outcome.result'
+  kubectl isp trace --from 203.0.113.5 --to svc/web/frontend --from-dir dump
+
+From outside, a Service is reached at its external addresses, or at the NodePort of each node if it
+has none. From inside, it is reached at its ClusterIP. `kubectl isp doctor --help` shows how to take
+a dump.
+
+Exit code 0: every way leads to its end with the source IP; traffic of the cluster itself may have an
+address of its own node. 2: a way loses the source IP, is refused or dropped, or is unclear. 1: the
+cluster or the dump cannot be read, or does not have what is asked for.";
+
 /// Shows the state of IngressSourcePreserves, plans changes, explains nodes and pods, finds faults.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-isp", bin_name = "kubectl isp", version, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -149,6 +170,9 @@ pub(crate) enum Command {
     /// IPs that arrive.
     #[command(after_help = PROBE_EXAMPLES)]
     Probe(ProbeArgs),
+    /// Follow a packet through the cluster: which node changes which address, and why.
+    #[command(after_help = TRACE_EXAMPLES)]
+    Trace(TraceArgs),
     /// Print a completion script for `kubectl-isp`.
     Completion {
         /// The shell.
@@ -235,6 +259,36 @@ pub(crate) struct RulesArgs {
     pub(crate) output: Option<ListFormat>,
     #[command(flatten)]
     pub(crate) helper: HelperArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// Client: pod/NAMESPACE/NAME, node/NAME, or the address of a client outside the cluster.
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) from: SourceArg,
+    /// Destination: svc/NAMESPACE/NAME[:PORT], node/NAME:PORT, or ADDRESS:PORT.
+    #[arg(long, value_name = "DESTINATION")]
+    pub(crate) to: Destination,
+    /// Protocol.
+    #[arg(long, value_enum, default_value_t = ProtocolArg::Tcp)]
+    pub(crate) protocol: ProtocolArg,
+    /// Node at which traffic from outside arrives. [default: each node that the address may lead to]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) via: Option<String>,
+    /// Trace through a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) from_dir: Option<PathBuf>,
+    /// json, yaml: every way with its hops, for scripts.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<ListFormat>,
+}
+
+/// A protocol of Services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProtocolArg {
+    Tcp,
+    Udp,
+    Sctp,
 }
 
 /// The helper pod that reads rules.

@@ -9,6 +9,7 @@
 //! | `selection` | the pods behind a Service |
 //! | `mesh`, `policy`, `routes`, `ranges` | Istio's settings and policies, routes, CIDR ranges |
 //! | `lists` | address lists of `NetworkPolicy`s and of ingress controllers |
+//! | `paths` | the facts of `trace` |
 //! | `pod_rules` | the packet rules of pods, with `--rules` |
 //! | `finding` | the codes and their severities |
 //! | `report` | the text |
@@ -23,6 +24,7 @@ mod kinds;
 mod lists;
 mod live;
 mod mesh;
+mod paths;
 mod pod_rules;
 mod policy;
 mod ranges;
@@ -37,6 +39,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use self::examine::examine;
 use self::finding::Severity;
+pub(crate) use self::paths::{PathFacts, live_path_facts, path_facts};
 use crate::Outcome;
 use crate::cli::{DoctorArgs, ListFormat, PlaceArgs};
 use crate::connection::Connection;

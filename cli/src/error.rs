@@ -39,6 +39,8 @@ pub enum CommandError {
     NoNode(String),
     #[error("there is no Service {0}; `kubectl get services -A` lists them")]
     NoService(isp_plan::Key),
+    #[error(transparent)]
+    Trace(#[from] crate::trace::TraceError),
     #[error("cannot read {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
     #[error("{place}: {problem}")]

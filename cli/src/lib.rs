@@ -1,13 +1,13 @@
 //! `kubectl isp`: shows the state of IngressSourcePreserves, plans changes, explains nodes and
-//! pods, and finds faults. It only reads, except that `rules` and `probe` run short-lived
-//! pods.
+//! pods, finds faults, traces packets and probes Services. It only reads, except that `rules` and
+//! `probe` run short-lived pods.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read` | lists, page by page |
-//! | `status`, `plan`, `explain_node`, `doctor`, `rules`, `probe` | one command each: reading, and pure functions |
+//! | `status`, `plan`, `explain_node`, `doctor`, `rules`, `trace`, `probe` | one command each: reading, and pure functions |
 //! | `helper` | short-lived pods of `rules` and `probe` |
 //! | `text` | layout: blocks, wrapped lines, ages |
 //! | `output` | standard output: colours, width, symbols, JSON and YAML, closed pipes |
@@ -25,6 +25,7 @@ mod read;
 mod rules;
 mod status;
 mod text;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -75,6 +76,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
         Command::Doctor(arguments) => doctor::run(place, arguments).await,
         Command::Rules(arguments) => rules::run(&Connection::open(place).await?, arguments).await,
         Command::Probe(arguments) => probe::run(&Connection::open(place).await?, arguments).await,
+        Command::Trace(arguments) => trace::run(place, arguments).await,
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "kubectl-isp", &mut script);

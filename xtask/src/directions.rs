@@ -78,7 +78,7 @@ const RULES: &[Rule] = &[
     Rule { of: "isp-cli", ours: OF_COMMAND_LINE, never: &[] },
     Rule { of: "isp-echo", ours: NONE, never: &[] },
     Rule { of: "isp-lab", ours: Ours::Any, never: &[] },
-    Rule { of: "isp-demo", ours: Ours::Only(&["isp-api", "isp-lab"]), never: &[] },
+    Rule { of: "isp-demo", ours: Ours::Only(&["isp-api", "isp-lab", "isp-paths"]), never: &[] },
     Rule { of: "isp-testkit", ours: Ours::Only(&["isp-api", "isp-client", "isp-lab"]), never: &[] },
     Rule { of: "xtask", ours: Ours::Any, never: &[] },
 ];

@@ -53,6 +53,8 @@ pub(crate) struct Cluster {
     pub(crate) filters: BTreeMap<Key, EnvoyFilter>,
     /// The routes of gateways.
     pub(crate) routes: Routes,
+    /// The facts that paths of packets depend on.
+    pub(crate) paths: isp_paths::Cluster,
     /// The kinds that were read completely. The absence of any other kind proves nothing.
     pub(crate) looked_at: BTreeSet<Kind>,
     /// The kinds that could not be read, and why.

@@ -5,7 +5,7 @@ mod addresses;
 mod certificates;
 mod exposure;
 mod gateways;
-mod kube_proxy;
+pub(super) mod kube_proxy;
 mod leftovers;
 mod lists;
 mod nodes;

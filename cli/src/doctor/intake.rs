@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use isp_api::IngressSourceNode;
 use isp_api::names::{AGENT_MODE_LABEL, AGENT_NAME, BESIDE_MODE, FAILURE_ANNOTATION, NAME_LABEL};
 use isp_api::node::AgentMode;
 use isp_api::sidecar::{Labels, Sidecar};
+use isp_api::{IngressSourceNode, IngressSourcePreserve};
 use isp_plan::observe::runs_kube_proxy;
 use isp_plan::{Key, observe};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -87,18 +87,29 @@ impl Cluster {
 
     fn take_known(&mut self, kind: Kind, object: Value) -> Result<(), serde_json::Error> {
         match kind {
-            Kind::IngressSourcePreserve => self.objects.push(serde_json::from_value(object)?),
+            Kind::IngressSourcePreserve => {
+                let object: IngressSourcePreserve = serde_json::from_value(object)?;
+                self.paths.take_object(object.clone());
+                self.objects.push(object);
+            }
             Kind::IngressSourceNode => {
                 let report: IngressSourceNode = serde_json::from_value(object)?;
+                self.paths.take_report(report.clone());
                 self.reports.insert(report.name_any(), report);
             }
             Kind::Service => {
                 let object: ServiceObject = serde_json::from_value(object)?;
+                self.paths.take_service(&object);
                 self.services.insert(observe::key(&object.metadata), service(object));
             }
-            Kind::EndpointSlice => self.take_endpoints(&serde_json::from_value(object)?),
+            Kind::EndpointSlice => {
+                let object: EndpointSlice = serde_json::from_value(object)?;
+                self.paths.take_endpoint_slice(&object);
+                self.take_endpoints(&object);
+            }
             Kind::Node => {
                 let object: NodeObject = serde_json::from_value(object)?;
+                self.paths.take_node(&object);
                 self.nodes.insert(object.name_any(), node(&object));
             }
             Kind::Namespace => {
@@ -107,6 +118,7 @@ impl Cluster {
             }
             Kind::Pod => {
                 let object: PodObject = serde_json::from_value(object)?;
+                self.paths.take_pod(&object);
                 if let Some(pod) = pod(&object) {
                     self.pods.insert(observe::key(&object.metadata), pod);
                 }

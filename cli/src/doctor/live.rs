@@ -20,18 +20,28 @@ pub(super) async fn read(connection: &Connection) -> Result<Cluster, CommandErro
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::ConfigMap) {
         list(connection, &mut cluster, kind, &ListParams::default()).await?;
     }
-    config_maps(connection, &mut cluster).await?;
-    Ok(cluster)
-}
-
-/// Reads only the `ConfigMap`s of kube-proxies, meshes and ingress controllers.
-async fn config_maps(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     for wanted in [
         ListParams::default().fields("metadata.name=istio"),
         ListParams::default().labels(isp_api::sidecar::REVISION_LABEL),
     ] {
-        list(connection, cluster, Kind::ConfigMap, &wanted).await?;
+        list(connection, &mut cluster, Kind::ConfigMap, &wanted).await?;
     }
+    mounted_config_maps(connection, &mut cluster).await?;
+    Ok(cluster)
+}
+
+/// Reads only these kinds, and the settings of kube-proxies.
+pub(super) async fn read_some(connection: &Connection, kinds: &[Kind]) -> Result<Cluster, CommandError> {
+    let mut cluster = Cluster::default();
+    for kind in kinds {
+        list(connection, &mut cluster, *kind, &ListParams::default()).await?;
+    }
+    mounted_config_maps(connection, &mut cluster).await?;
+    Ok(cluster)
+}
+
+/// Reads only the `ConfigMap`s of kube-proxies and ingress controllers.
+async fn mounted_config_maps(connection: &Connection, cluster: &mut Cluster) -> Result<(), CommandError> {
     for key in mounted(cluster) {
         let named = ListParams::default()
             .fields(&format!("metadata.name={},metadata.namespace={}", key.name, key.namespace));

@@ -1,13 +1,31 @@
 //! What should come of each cell: the paths that `isp_paths` finds in the facts of the cluster.
 
-mod cluster;
-mod kube_proxy;
-
 use isp_paths::{Cluster, Outcome, Path, Protocol, Request, Source as From, paths};
 use isp_plan::Key;
+use k8s_openapi::api::core::v1::Pod;
 
-pub(crate) use self::cluster::read;
 use super::table::{Expected, Source};
+use crate::connection::Connection;
+use crate::doctor::{PathFacts, live_path_facts};
+use crate::error::CommandError;
+
+/// Reads the facts. `clients` are the pods that have asked: they have ended, but they had these
+/// addresses. What could not be read is noted.
+pub(crate) async fn read(
+    connection: &Connection,
+    clients: Vec<Pod>,
+    notes: &mut Vec<String>,
+) -> Result<Cluster, CommandError> {
+    let PathFacts { mut cluster, gaps } = live_path_facts(connection).await?;
+    notes.extend(gaps);
+    for mut pod in clients {
+        if let Some(status) = &mut pod.status {
+            status.phase = Some("Running".to_owned());
+        }
+        cluster.take_pod(&pod);
+    }
+    Ok(cluster)
+}
 
 /// The source of a cell as the paths know it.
 pub(crate) fn source(from: &Source, own: Option<std::net::IpAddr>, pod: Option<&Key>) -> Option<From> {

@@ -1,3 +1,5 @@
+mod paths;
+
 use super::*;
 use crate::screen::Screen;
 

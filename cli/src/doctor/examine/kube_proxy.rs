@@ -2,6 +2,7 @@
 //! source IP.
 
 use isp_api::preserve::Mode;
+use isp_paths::{KubeProxy, ProxyMode};
 use isp_plan::Key;
 use isp_plan::cluster::DaemonSet;
 use isp_plan::observe::runs_kube_proxy;
@@ -103,7 +104,7 @@ fn no_kube_proxy(object: &Object<'_>, line: String) -> Finding {
 /// The part of kube-proxy's configuration that affects the source IP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Settings {
+pub(crate) struct Settings {
     mode: String,
     #[serde(rename = "clusterCIDR")]
     cluster_cidr: String,
@@ -111,6 +112,7 @@ struct Settings {
     detect_local: DetectLocal,
     iptables: Masquerade,
     nftables: Masquerade,
+    node_port_addresses: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -130,9 +132,29 @@ impl Settings {
     fn masquerades_all(&self) -> bool {
         if self.mode == "nftables" { self.nftables.masquerade_all } else { self.iptables.masquerade_all }
     }
+
+    /// The same for paths of packets. None if the mode is unknown.
+    pub(crate) fn for_paths(&self) -> Option<KubeProxy> {
+        let DetectLocal { bridge_interface, interface_name_prefix } = &self.detect_local;
+        let cidrs = self.cluster_cidr.split(',').filter_map(|range| range.trim().parse().ok());
+        Some(KubeProxy {
+            mode: ProxyMode::parse(&self.mode)?,
+            detect_local: match self.detect_local_mode.as_str() {
+                "NodeCIDR" => isp_paths::DetectLocal::NodeCidr,
+                "BridgeInterface" => isp_paths::DetectLocal::Bridge(bridge_interface.clone()),
+                "InterfaceNamePrefix" => {
+                    isp_paths::DetectLocal::InterfacePrefix(interface_name_prefix.clone())
+                }
+                _ => isp_paths::DetectLocal::ClusterCidr,
+            },
+            cluster_cidrs: cidrs.collect(),
+            masquerade_all: self.masquerades_all(),
+            node_port_addresses: self.node_port_addresses.clone().unwrap_or_default(),
+        })
+    }
 }
 
-fn settings(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<Settings> {
+pub(crate) fn settings(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<Settings> {
     let container = pod.containers.iter().find(|container| runs_kube_proxy(container))?;
     let Some(path) = flag(container, "config") else {
         return Some(Settings {
@@ -145,6 +167,8 @@ fn settings(cluster: &Cluster, key: &Key, pod: &PodSpec) -> Option<Settings> {
             },
             iptables: Masquerade { masquerade_all: is_on(container, "masquerade-all") },
             nftables: Masquerade { masquerade_all: is_on(container, "masquerade-all") },
+            node_port_addresses: flag(container, "nodeport-addresses")
+                .map(|list| list.split(',').map(|range| range.trim().to_owned()).collect()),
         });
     };
     let (map, file) = mounted_file(pod, container, &path)?;
