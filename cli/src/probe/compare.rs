@@ -57,7 +57,7 @@ pub(crate) fn differences(before: &Report, after: &Report) -> Vec<String> {
 
 fn words(cell: &Cell) -> String {
     let mark = if cell.wrong { " !" } else { "" };
-    format!("{}{mark}", meaning(&cell.observed, &cell.to))
+    format!("{}{mark}", meaning(&cell.observed))
 }
 
 /// The changes for a person.

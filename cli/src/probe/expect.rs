@@ -70,8 +70,9 @@ fn along(path: &Path) -> Expected {
             Some(seen) => {
                 let sources = [seen.address].into_iter().chain(seen.others.iter().copied()).collect();
                 let changed = path.hops.iter().rev().find(|hop| hop.before.source != hop.after.source);
-                let changed_by = changed.map(|hop| format!("{} on {}: {}", hop.actor, hop.place, hop.reason));
-                Expected::Seen { sources, changed_by }
+                let changed_by = changed.map(|hop| format!("{} on {}", hop.actor, hop.place));
+                let reason = changed.map(|hop| hop.reason.clone());
+                Expected::Seen { sources, changed_by, reason }
             }
             None => Expected::Unclear { reason: "the pod's own proxy decides".to_owned() },
         },

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::table::{Cell, Destination, Expected, Observed, Seen, Whose};
+use super::table::{Cell, Expected, Observed, Seen, Whose};
 use crate::text::{printable, wrap_lines};
 
 #[cfg(test)]
@@ -108,7 +108,7 @@ fn expectation(cell: &Cell) -> String {
     let mut words: Vec<String> = Vec::new();
     for each in &cell.expected {
         let word = match each {
-            Expected::Seen { sources: all, .. } => sources(all.iter().copied()),
+            Expected::Seen { sources, .. } => one_of(sources, &cell.observed),
             Expected::Silent { .. } => "no answer".to_owned(),
             Expected::Unclear { .. } => "unclear".to_owned(),
         };
@@ -117,6 +117,16 @@ fn expectation(cell: &Cell) -> String {
         }
     }
     words.join(" or ")
+}
+
+/// Of the addresses that a node may choose, the one that it has chosen, else the likeliest.
+fn one_of(sources: &[std::net::IpAddr], observed: &Observed) -> String {
+    let seen = |source: &&std::net::IpAddr| match observed {
+        Observed::Seen(all) => all.iter().any(|seen| seen.source == **source),
+        _ => false,
+    };
+    let one = sources.iter().find(seen).or_else(|| sources.first());
+    one.map(ToString::to_string).unwrap_or_default()
 }
 
 fn sources(all: impl Iterator<Item = std::net::IpAddr>) -> String {
@@ -141,11 +151,10 @@ fn table(rows: &[[String; 6]]) -> String {
 }
 
 /// What the target saw, in words that do not depend on the addresses of a run.
-pub(crate) fn meaning(observed: &Observed, to: &Destination) -> String {
+pub(crate) fn meaning(observed: &Observed) -> String {
     let seen = |seen: &Seen| match &seen.whose {
         Whose::Own => "its own IP".to_owned(),
-        Whose::OwnNode if *to == Destination::ClusterIp => "its node's IP".to_owned(),
-        Whose::OwnNode => "its node's IP, with which pods leave the cluster".to_owned(),
+        Whose::OwnNode => "its node's IP".to_owned(),
         Whose::Node(node) => format!("an IP of node {node}"),
         Whose::Sidecar => format!("the sidecar's IP {}", seen.source),
         Whose::Unknown => seen.source.to_string(),

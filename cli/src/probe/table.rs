@@ -84,7 +84,7 @@ pub(crate) enum Whose {
 
 /// What should come of the requests of a cell, along one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Expected {
     /// The target sees one of these sources.
     Seen {
@@ -92,6 +92,9 @@ pub(crate) enum Expected {
         /// The hop that changes the source, if one does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changed_by: Option<String>,
+        /// Why it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// There is no answer.
     Silent { reason: String },

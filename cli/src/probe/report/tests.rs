@@ -1,5 +1,5 @@
 use super::super::table::tests::{cell, expects, node_port, pod, seen, silence};
-use super::super::table::{Observed, Source};
+use super::super::table::{Destination, Observed, Source};
 use super::*;
 
 /// The cells that show each kind of line.
@@ -99,11 +99,11 @@ fn the_table_shows_observed_beside_expected() {
         text(&before(), None),
         "\
 web/frontend: a canary of the same shape, TCP 80, externalTrafficPolicy Cluster, target on edge-1
-  source         source IP      destination                      target saw     expected                  changed by
-  this machine   198.51.100.10  external 10.96.7.7:80            10.244.1.1 !   10.90.0.11 or 10.244.1.1  SNAT on node edge-1
-  pod on work-1  10.244.2.5     external 10.96.7.7:80            10.90.0.12     10.90.0.12                SNAT on node work-1
-  pod on work-1  10.244.2.5     NodePort of work-2 10.96.7.7:80  10.90.0.13 !   10.90.0.13                SNAT on node work-2
-  pod on work-1  10.244.2.5     ClusterIP 10.96.7.7:80           10.244.2.5     10.244.2.5
+  source         source IP      destination                      target saw    expected    changed by
+  this machine   198.51.100.10  external 10.96.7.7:80            10.244.1.1 !  10.244.1.1  SNAT on node edge-1
+  pod on work-1  10.244.2.5     external 10.96.7.7:80            10.90.0.12    10.90.0.12  SNAT on node work-1
+  pod on work-1  10.244.2.5     NodePort of work-2 10.96.7.7:80  10.90.0.13 !  10.90.0.13  SNAT on node work-2
+  pod on work-1  10.244.2.5     ClusterIP 10.96.7.7:80           10.244.2.5    10.244.2.5
 web/frontend: source IP lost in 2 of 4 cells, marked with !; every cell is as expected
 "
     );

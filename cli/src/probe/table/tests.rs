@@ -31,7 +31,11 @@ pub(crate) fn seen(sources: &[&str]) -> Observed {
 }
 
 pub(crate) fn expects(sources: &[&str]) -> Expected {
-    Expected::Seen { sources: sources.iter().map(|source| ip(source)).collect(), changed_by: None }
+    Expected::Seen {
+        sources: sources.iter().map(|source| ip(source)).collect(),
+        changed_by: None,
+        reason: None,
+    }
 }
 
 pub(crate) fn silence() -> Expected {
@@ -153,8 +157,9 @@ fn cells_are_judged_by_what_arrives_and_by_what_was_expected() {
 
 #[test]
 fn the_hop_that_changed_the_source_is_named() {
-    let reason = "kube-proxy on node edge-1: masquerade";
-    let named = Expected::Seen { sources: vec![ip("10.244.1.1")], changed_by: Some(reason.to_owned()) };
+    let reason = "kube-proxy on node edge-1";
+    let named =
+        Expected::Seen { sources: vec![ip("10.244.1.1")], changed_by: Some(reason.to_owned()), reason: None };
     let external = || Destination::External { number: 0 };
     for (from, own, source, expected, hop) in [
         (Source::ThisMachine, "198.51.100.10", "10.244.1.1", vec![named.clone()], Some(reason)),
