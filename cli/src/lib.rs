@@ -75,7 +75,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
         }
         Command::Doctor(arguments) => doctor::run(place, arguments).await,
         Command::Rules(arguments) => rules::run(&Connection::open(place).await?, arguments).await,
-        Command::Probe(arguments) => probe::run(&Connection::open(place).await?, arguments).await,
+        Command::Probe(arguments) => probe::run(place, arguments).await,
         Command::Trace(arguments) => trace::run(place, arguments).await,
         Command::Completion { shell } => {
             let mut script = Vec::new();

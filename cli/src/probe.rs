@@ -46,7 +46,7 @@ use self::report::{Report, TargetKind};
 use self::session::Session;
 use self::subject::Subject;
 use crate::Outcome;
-use crate::cli::{ListFormat, ProbeArgs, ProbeTarget};
+use crate::cli::{ListFormat, PlaceArgs, ProbeArgs, ProbeTarget};
 use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::helper::access::{self, Need, Right};
@@ -77,8 +77,13 @@ const CANARY: [Right; 8] = [
 ];
 const LOGS: [Right; 2] = [("get", "pods"), ("get", "pods/log")];
 
-pub(crate) async fn run(connection: &Connection, arguments: &ProbeArgs) -> Result<Outcome, CommandError> {
+pub(crate) async fn run(place: &PlaceArgs, arguments: &ProbeArgs) -> Result<Outcome, CommandError> {
+    // The file is read first: a mistake in it is reported without a cluster.
     let before = arguments.compare.as_deref().map(saved::read).transpose()?;
+    if let Some(file) = &arguments.save {
+        saved::check_place(file)?;
+    }
+    let connection = &Connection::open(place).await?;
     let subject = subject::read(connection, arguments.service.as_ref()).await?;
     if let Some((file, before)) = &before {
         saved::check(file, before, &subject.key)?;

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP, from the moment of [`Interrupt::listen`] on. They no longer end the program,
-//! so that it can delete its helper pods.
+//! SIGINT, SIGTERM and SIGHUP, from the moment of [`Interrupt::listen`] on. They no longer end the
+//! program, so that it can delete its helper pods.
 
 use std::future;
 use std::io;

@@ -46,8 +46,8 @@ pub enum ProbeError {
     Saved { file: String, problem: String },
     #[error("{file} is about Service {saved}, not {service}; compare runs of the same Service")]
     OtherService { file: String, saved: String, service: String },
-    #[error("the path of a packet cannot be told: {0}")]
-    Path(String),
+    #[error("cannot save the table in {file}: {problem}; name another file with --save")]
+    NotSaved { file: String, problem: String },
 }
 
 fn candidates(names: &[String]) -> String {

@@ -143,8 +143,8 @@ impl From<Ask> for Question {
 /// "own" address. The exit code is 0 even if no server answers.
 #[derive(Debug, Args)]
 pub(crate) struct SurveyOptions {
-    /// What to ask: tcp://HOST:PORT, udp://HOST:PORT, http://HOST:PORT/PATH, or connect://HOST:PORT,
-    /// which only opens a connection.
+    /// What to ask: tcp://HOST:PORT, udp://HOST:PORT, http://HOST:PORT/PATH, or, to open only a
+    /// connection, connect://HOST:PORT.
     #[arg(value_name = "DESTINATION", required = true)]
     destinations: Vec<Destination>,
     /// Number of answers that a destination must give.
