@@ -43,6 +43,7 @@ fn help_is_called_as_kubectl_calls_it_and_shows_examples_and_exit_codes() {
         "{help}"
     );
     assert!(answer(&["plan", "--help"]).contains("kubectl isp plan -f -"));
+    assert!(answer(&["trace", "--help"]).contains("--to svc/istio-system/istio-ingressgateway:443"));
     assert!(answer(&["rules", "--help"]).contains("--packet 'tcp 203.0.113.5 -> :8080'"));
     assert!(answer(&["probe", "--help"]).contains("--compare before.json"));
     assert_eq!(answer(&["--version"]), format!("kubectl-isp {}\n", env!("CARGO_PKG_VERSION")));

@@ -183,7 +183,7 @@ impl Cluster {
 
     /// The node that has an address.
     pub fn node_at(&self, address: IpAddr) -> Option<(&String, &Node)> {
-        self.nodes.iter().find(|(_, node)| node.has(address))
+        self.nodes.iter().find(|(_, node)| node.has(address) || node.external.contains(&address))
     }
 
     /// The node whose pods have the addresses of a range that contains this one.

@@ -81,7 +81,7 @@ pub enum Actor {
 #[serde(tag = "result", rename_all = "camelCase")]
 pub enum Outcome {
     /// The packet arrives.
-    Delivered(Delivery),
+    Delivered(Box<Delivery>),
     /// The client gets an error.
     Refused {
         /// The reason.

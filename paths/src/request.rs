@@ -47,6 +47,8 @@ pub enum Impossible {
         "{source_name} has no {family} address, and {destination} is one: use an address of the same family"
     )]
     OtherFamily { source_name: String, family: &'static str, destination: IpAddr },
+    #[error("there are more than {0} ways: name the node at which the traffic arrives")]
+    TooMany(usize),
     #[error("{0} is a loopback, multicast or unspecified address, which means another host on each node")]
     NotRouted(IpAddr),
 }

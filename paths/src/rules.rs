@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use isp_dataplane::compile::compile;
-use isp_dataplane::model::{LocalPods, Node as NodeModel, ServiceName, Target, TrafficPolicy, View};
+use isp_dataplane::model::{LocalPods, Node as NodeModel, ServiceName, Target, TrafficPolicy};
 use isp_dataplane::nft::{Family, InterfacePattern, Name, Protocol};
 use isp_dataplane::plane::Plane;
 use isp_dataplane::rules::Settings;
@@ -23,7 +23,7 @@ use crate::address::Address;
 use crate::cluster::{Cluster, Service};
 use crate::kube_proxy::ProxyMode;
 use crate::path::Actor;
-use crate::serving::{by_agent, by_kube_proxy};
+use crate::serving::{Served, by_agent, by_kube_proxy};
 
 /// Interfaces that packets from other machines may come in by; one that no pattern of pods matches
 /// is used.
@@ -80,7 +80,7 @@ pub(crate) fn effects(cluster: &Cluster, node: &str, packet: &Arrived) -> Vec<Ef
     }
     let settings = cluster.kube_proxy().cloned().unwrap_or_default();
     let of_agent = concerned.iter().filter_map(|(key, service)| {
-        by_agent(cluster, node, key, service).map(|served| ((*key, *service), served.view))
+        by_agent(cluster, node, key, service).map(|seen| ((*key, *service), seen))
     });
     let mut agent = facts.model.clone();
     // The rules ask the kernel which addresses are the node's: the bridge is one of them.
@@ -91,7 +91,7 @@ pub(crate) fn effects(cluster: &Cluster, node: &str, packet: &Arrived) -> Vec<Ef
     }
     let of_kube_proxy = concerned
         .iter()
-        .map(|(key, service)| ((*key, *service), by_kube_proxy(cluster, node, service).view))
+        .map(|(key, service)| ((*key, *service), by_kube_proxy(cluster, node, service)))
         .collect();
     follow(cluster, Actor::KubeProxy, &settings.node(facts), of_kube_proxy, packet, Some(settings.mode))
 }
@@ -101,7 +101,7 @@ pub(crate) fn why_not(cluster: &Cluster, node: &str, destination: SocketAddr, pr
     let at = cluster.services_at(destination.ip());
     let mut services = at.chain(cluster.services_of_port(protocol, destination.port()));
     let notes = services.find_map(|(key, service)| {
-        let by_agent = by_agent(cluster, node, key, service).and_then(|served| served.note);
+        let by_agent = by_agent(cluster, node, key, service).and_then(|seen| seen.note);
         by_agent.or_else(|| by_kube_proxy(cluster, node, service).note)
     });
     notes.map_or_else(String::new, |note| format!(": {note}"))
@@ -111,7 +111,7 @@ fn follow(
     cluster: &Cluster,
     actor: Actor,
     node: &NodeModel,
-    services: Vec<(Concerned<'_>, View)>,
+    services: Vec<(Concerned<'_>, Served)>,
     packet: &Arrived,
     mode: Option<ProxyMode>,
 ) -> Vec<Effect> {
@@ -126,19 +126,19 @@ fn follow(
         node.clone(),
     );
     let mut facts = Facts::new(actor, packet, node);
-    let mut plans = Vec::new();
-    for ((key, service), view) in services {
+    let mut compiled = Vec::new();
+    for ((key, service), Served { view, note }) in services {
         let Some(model) = cluster.with_endpoints(key) else { continue };
-        facts.consider(key, service, &model, view);
+        facts.consider(key, service, &model, view, note);
         if let Some(plan) = compile(&model, node, view, family) {
             let name = ServiceName { namespace: key.namespace.clone(), name: key.name.clone() };
-            plans.push((Arc::new(name), plan));
+            compiled.push((Arc::new(name), plan));
         }
     }
-    if plans.is_empty() {
+    if compiled.is_empty() {
         return Vec::new();
     }
-    plane.begin(plans);
+    plane.begin(compiled);
     let Ok(ruleset) = Ruleset::new(plane.table(), plane.elements()) else {
         return vec![unclear(actor, "the rules contradict each other")];
     };

@@ -35,13 +35,13 @@ pub(crate) fn by_kube_proxy(cluster: &Cluster, node: &str, service: &Service) ->
     let labels = &service.known.labels;
     for label in [SERVICE_PROXY_NAME_LABEL, HEADLESS_LABEL] {
         if labels.contains_key(label) {
-            let note = Some(format!("kube-proxy skips the Service, because it has the label {label}"));
-            return Served { view: View::Hidden, note };
+            let why = Some(format!("kube-proxy skips the Service, because it has the label {label}"));
+            return Served { view: View::Hidden, note: why };
         }
     }
     let Some(report) = cluster.report(node, AgentMode::Filter) else { return Served::full() };
     let has = |label: &ServiceLabel| labels.get(&label.key) == Some(&label.value);
-    let mut served = Served::full();
+    let mut found = Served::full();
     for object in views(cluster, node).into_iter().filter(|object| object.doubt.is_none()) {
         if !has(&object.label) {
             continue;
@@ -49,13 +49,12 @@ pub(crate) fn by_kube_proxy(cluster: &Cluster, node: &str, service: &Service) ->
         let acknowledged = acknowledged(&report.views, &object);
         let is_in_force = |view: &&AcknowledgedView| view.received && view.programmed != Some(false);
         match acknowledged.filter(is_in_force) {
-            Some(acknowledged) if depth(acknowledged.view) > depth_of(served.view) => {
-                let note =
-                    format!("IngressSourcePreserve {} hides it: {}", object.object, what(acknowledged.view));
-                served = Served { view: model(acknowledged.view), note: Some(note) };
+            Some(acknowledged) if depth(acknowledged.view) > depth_of(found.view) => {
+                let why = hiding(&object.object, acknowledged.view);
+                found = Served { view: model(acknowledged.view), note: Some(why) };
             }
-            None if object.view != Intended::Full && served.note.is_none() => {
-                served.note = Some(format!(
+            None if object.view != Intended::Full && found.note.is_none() => {
+                found.note = Some(format!(
                     "the agent has not acknowledged the view of IngressSourcePreserve {} yet, so kube-proxy may still \
                      serve everything",
                     object.object
@@ -64,7 +63,7 @@ pub(crate) fn by_kube_proxy(cluster: &Cluster, node: &str, service: &Service) ->
             _ => {}
         }
     }
-    served
+    found
 }
 
 /// What the agent of mode Beside serves of a Service on a node. None: nothing.
@@ -78,17 +77,16 @@ pub(crate) fn by_agent(cluster: &Cluster, node: &str, key: &Key, service: &Servi
         let is_served = acknowledged.services.contains(&name) && acknowledged.programmed != Some(false);
         // An agent that reports a Service serves it, whether or not the status lists it.
         let Some(view) = object.served(labels, true).filter(|_| is_served) else { continue };
-        if decided.as_ref().is_none_or(|served| depth(view) > depth_of(served.view)) {
-            let note = (view != Intended::Full)
-                .then(|| format!("IngressSourcePreserve {} hides it: {}", object.object, what(view)));
-            decided = Some(Served { view: model(view), note });
+        if decided.as_ref().is_none_or(|known| depth(view) > depth_of(known.view)) {
+            let why = (view != Intended::Full).then(|| hiding(&object.object, view));
+            decided = Some(Served { view: model(view), note: why });
         }
     }
     let is_left_over = decided.is_none() && service.known.depends_on_agent && report.served.unwrap_or(0) > 0;
     decided.or_else(|| {
-        let note = "no IngressSourcePreserve names it any more; the agents go on serving it".to_owned();
+        let why = "no IngressSourcePreserve names it any more; the agents go on serving it".to_owned();
         (is_left_over && !has_owner(cluster, key, service))
-            .then_some(Served { view: View::Full, note: Some(note) })
+            .then_some(Served { view: View::Full, note: Some(why) })
     })
 }
 
@@ -126,12 +124,13 @@ fn acknowledged<'a>(views: &'a [AcknowledgedView], object: &ObjectView) -> Optio
     views.iter().find(|view| view.object == object.object && view.uid == object.uid)
 }
 
-fn what(view: Intended) -> &'static str {
-    match view {
-        Intended::Full => "nothing of it",
-        Intended::ClusterOnly => "its external addresses",
-        Intended::Hidden => "all of it",
-    }
+fn hiding(object: &str, view: Intended) -> String {
+    let what = match view {
+        Intended::Full => "nothing of the Service",
+        Intended::ClusterOnly => "the external addresses of the Service",
+        Intended::Hidden => "the Service",
+    };
+    format!("IngressSourcePreserve {object} hides {what} from this node")
 }
 
 fn model(view: Intended) -> View {

@@ -20,12 +20,15 @@ use crate::rules::{Arrived, End, From, effects, why_not};
 /// A packet that meets the same node more often than this goes in circles.
 const MOST_HOPS: usize = 24;
 
+/// Endpoints and entry nodes multiply. More ways than this are refused, not cut.
+const MOST_PATHS: usize = 50_000;
+
 /// All ways that the first packet of a connection can take. Each endpoint and each entry node that
 /// may be chosen has its own.
 pub fn paths(cluster: &Cluster, request: &Request) -> Result<Vec<Path>, Impossible> {
     let mut walk = Walk::new(cluster, request)?;
     walk.start();
-    Ok(walk.found)
+    if walk.found.len() > MOST_PATHS { Err(Impossible::TooMany(MOST_PATHS)) } else { Ok(walk.found) }
 }
 
 /// A packet on its way, with the hops so far.
@@ -52,7 +55,7 @@ struct Walk<'a> {
     found: Vec<Path>,
 }
 
-impl<'a> Walk<'a> {
+impl Walk<'_> {
     /// Comes in from outside, through the load balancer or a router.
     fn enter(&mut self, state: State) {
         let destination = state.flow.destination;
@@ -69,7 +72,7 @@ impl<'a> Walk<'a> {
                 return self.end(state, Outcome::Unclear { reason });
             }
             (_, Some(entry)) => {
-                (vec![entry.clone()], format!("traffic for {} arrives at node {entry}", destination.ip()))
+                (vec![entry.clone()], format!("sends traffic for {} to the named node", destination.ip()))
             }
             (Entries::Unknown, None) => {
                 let reason = format!("{} belongs to no Service of the cluster", destination.ip());
@@ -99,6 +102,9 @@ impl<'a> Walk<'a> {
 
     /// Meets the rules of a node.
     fn arrive(&mut self, node: &str, state: State, from: From) {
+        if self.found.len() > MOST_PATHS {
+            return;
+        }
         if state.hops.len() > MOST_HOPS {
             let reason = "the nodes send the packet in circles".to_owned();
             return self.end(state, Outcome::Dropped { reason });
@@ -154,15 +160,26 @@ impl<'a> Walk<'a> {
         if self.cluster.is_of_pods(destination) {
             return self.reach_unknown_pod(state);
         }
-        // The network outside does not know the addresses of pods.
-        if from == From::Pod && self.cluster.is_of_pods(state.flow.source.address) {
-            self.masquerade_by_plugin(node, &mut state);
-        }
         if let Some((other, _)) = self.cluster.node_at(destination) {
             let other = other.clone();
-            return self.arrive(&other, state, From::Elsewhere);
+            self.masquerade_by_plugin(node, from, &mut state);
+            return self.reach_node(&other, state);
         }
         self.leave(node, state, from);
+    }
+
+    /// Comes from another machine to an address of a node.
+    fn reach_node(&mut self, name: &str, mut state: State) {
+        let address = state.flow.destination.ip();
+        let node = self.cluster.nodes().get(name);
+        let node = node.filter(|node| node.external.contains(&address));
+        if let Some(internal) = node.and_then(|node| node.internal(Family::of(address))) {
+            let mut after = state.flow.clone();
+            after.destination.set_ip(internal);
+            let reason = format!("translates the external address of node {name} to its internal one");
+            state.pass(Place::Outside, Actor::LoadBalancer, reason, true, after);
+        }
+        self.arrive(name, state, From::Elsewhere);
     }
 
     fn leave(&mut self, node: &str, mut state: State, from: From) {
@@ -170,9 +187,10 @@ impl<'a> Walk<'a> {
         let address = destination.ip();
         let services: Vec<&Key> = self.cluster.services_at(address).map(|(key, _)| key).collect();
         if state.redirected || services.is_empty() {
+            self.masquerade_by_plugin(node, from, &mut state);
             let source = state.flow.source.clone();
             let whose = if state.redirected {
-                "the endpoint is outside the cluster"
+                "no known pod or node has the address of this endpoint"
             } else {
                 "it is an address outside the cluster"
             };
@@ -198,10 +216,15 @@ impl<'a> Walk<'a> {
             "no rule of the node intercepts {destination}{why}, so it leaves the node like traffic to any other host"
         );
         state.pass(Place::Node(node.to_owned()), Actor::Routes, reason, false, flow);
+        self.masquerade_by_plugin(node, from, &mut state);
         self.enter(state);
     }
 
-    fn masquerade_by_plugin(&self, node: &str, state: &mut State) {
+    /// The network outside does not know the addresses of pods.
+    fn masquerade_by_plugin(&self, node: &str, from: From, state: &mut State) {
+        if from != From::Pod || !self.cluster.is_of_pods(state.flow.source.address) {
+            return;
+        }
         let family = Family::of(state.flow.destination.ip());
         let Some(source) = self.cluster.nodes().get(node).and_then(|own| own.internal(family)) else {
             return;

@@ -100,7 +100,7 @@ pub(crate) fn labels(
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     labels.retain(|key, _| {
         let written = of_operator.contains(&key.as_str()) || Some(key.as_str()) == preserve_label;
-        !OWNED.contains(&key.as_str()) && !(by_operator && written)
+        !(OWNED.contains(&key.as_str()) || by_operator && written)
     });
     // Ours are last: by them a later run finds the canary.
     labels.extend(kind.labels());

@@ -65,6 +65,5 @@ pub(crate) fn text(changes: &[String]) -> String {
     if changes.is_empty() {
         return "No cell has changed since the saved run.\n".to_owned();
     }
-    let lines: String = changes.iter().map(|line| format!("  {line}\n")).collect();
-    format!("Since the saved run:\n{lines}")
+    format!("Since the saved run:\n  {}\n", changes.join("\n  "))
 }

@@ -59,9 +59,10 @@ impl Plan<'_> {
             TargetKind::Canary => "the canary".to_owned(),
             TargetKind::Own => format!("Service {} itself", subject.key),
         };
-        let lines: String = lines.iter().map(|line| format!("  {}\n", printable(line))).collect();
+        let lines: Vec<String> = lines.iter().map(|line| printable(line)).collect();
+        let lines = lines.join("\n  ");
         format!(
-            "This creates, for about a minute (image {}):\n{lines}They connect to {what}. Everything is deleted at the end, also \
+            "This creates, for about a minute (image {}):\n  {lines}\nThey connect to {what}. Everything is deleted at the end, also \
              after an error or Ctrl-C.\n",
             printable(self.image)
         )

@@ -39,6 +39,7 @@ impl FromStr for NodeChoice {
 
 /// A node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Candidate {
     pub(crate) name: String,
     pub(crate) ready: bool,
@@ -61,7 +62,7 @@ impl Candidate {
 pub(crate) struct Chosen {
     /// They run the target.
     pub(crate) targets: Vec<String>,
-    /// They run clients, and their NodePorts are destinations.
+    /// They run clients, and are destinations with their NodePort.
     pub(crate) clients: Vec<String>,
 }
 

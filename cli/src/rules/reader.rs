@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
     /// Reads the rules of a pod.
     pub(crate) async fn explain(&self, pod: &Key) -> Result<Explained, CommandError> {
         let target = Target::find(self.connection, pod).await?;
-        let text = read::read(&self.helpers, &target, &self.image, &self.interrupt).await?;
+        let text = Box::pin(read::read(&self.helpers, &target, &self.image, &self.interrupt)).await?;
         let dump: Dump = serde_json::from_str(&text).map_err(RulesError::Document)?;
         let rules = PodRules::decode(&dump).map_err(RulesError::Decode)?;
         let manifest = Manifest::of(&target.pod);

@@ -68,7 +68,7 @@ fn hop_lines(hop: &Hop) -> Vec<String> {
         (place, actor) => format!("{place}, {actor}"),
     };
     let mut lines = vec![format!("{place}: {}{assumed}", hop.reason)];
-    if hop.before.source != hop.after.source {
+    if hop.before.source.address != hop.after.source.address {
         lines.push(format!("source {} -> {}", hop.before.source.address, hop.after.source));
     }
     if hop.before.destination != hop.after.destination {
@@ -114,7 +114,7 @@ fn delivered(path: &Path, delivery: &Delivery) -> String {
         Some(hop) => format!(": {}", cause(hop)),
         None => ", an address of the client's own node".to_owned(),
     };
-    format!("delivered to {to}; {who} sees {seen} instead of {client}{because}{behind}")
+    format!("delivered to {to}; {who} sees {} instead of {client}{because}{behind}", seen.address)
 }
 
 /// Who lost the source IP, and why.
@@ -138,8 +138,10 @@ fn also(group: &Group<'_>) -> Vec<String> {
     };
     let first_entry = entry(group.first);
     let target = |path: &Path| match &path.outcome {
-        Outcome::Delivered(Delivery { pod: Some(pod), .. }) => Some(format!("pod {pod}")),
-        Outcome::Delivered(delivery) => Some(delivery.destination.to_string()),
+        Outcome::Delivered(delivery) => Some(match &delivery.pod {
+            Some(pod) => format!("pod {pod}"),
+            None => delivery.destination.to_string(),
+        }),
         _ => None,
     };
     let first_target = target(group.first);

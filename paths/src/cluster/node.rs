@@ -56,9 +56,7 @@ impl Node {
 
     /// Whether it has an address: one of its own, or the one of its pods' bridge.
     pub(crate) fn has(&self, address: IpAddr) -> bool {
-        self.model.addresses.contains(&address)
-            || self.external.contains(&address)
-            || self.bridges().contains(&address)
+        self.model.addresses.contains(&address) || self.bridges().contains(&address)
     }
 
     /// Whether load balancers may send traffic to it.

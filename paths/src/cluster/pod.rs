@@ -48,7 +48,7 @@ pub enum Interception {
     Ambient,
     /// A proxy of the pod's own, through the init container `pod-redirect`. None: its arguments
     /// cannot be parsed.
-    Redirect(Option<Settings>),
+    Redirect(Option<Box<Settings>>),
 }
 
 impl Pod {
@@ -97,7 +97,7 @@ impl Interception {
         let redirect = spec.init_containers.iter().flatten().find(|each| each.name == REDIRECT_CONTAINER);
         if let Some(redirect) = redirect {
             let arguments = redirect.args.clone().unwrap_or_default();
-            return Self::Redirect(Settings::parse(arguments).ok());
+            return Self::Redirect(Settings::parse(arguments).ok().map(Box::new));
         }
         let is_ambient = annotation(AMBIENT_ANNOTATION).is_some_and(|value| value == "enabled");
         if is_ambient { Self::Ambient } else { Self::None }

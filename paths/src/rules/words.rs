@@ -34,6 +34,8 @@ pub(super) struct Frontend {
     pub(super) is_external: bool,
     pub(super) policy: TrafficPolicy,
     ranges: Vec<String>,
+    /// Why the node serves what it is not meant to serve.
+    note: Option<String>,
 }
 
 impl<'a> Facts<'a> {
@@ -42,7 +44,14 @@ impl<'a> Facts<'a> {
     }
 
     /// Takes a Service into account that the node sees. The oldest one with the address counts.
-    pub(super) fn consider(&mut self, key: &Key, service: &Service, model: &ServiceModel, view: View) {
+    pub(super) fn consider(
+        &mut self,
+        key: &Key,
+        service: &Service,
+        model: &ServiceModel,
+        view: View,
+        note: Option<String>,
+    ) {
         let address = self.packet.destination.ip();
         let (kind, is_external) = if view == View::Hidden {
             return;
@@ -69,6 +78,7 @@ impl<'a> Facts<'a> {
             is_external,
             policy: if is_external { model.external_policy } else { model.internal_policy },
             ranges: model.source_ranges.iter().map(ToString::to_string).collect(),
+            note: note.filter(|_| view == View::Full),
         });
     }
 
@@ -84,7 +94,8 @@ impl<'a> Facts<'a> {
                     choices => format!(", one of {choices}"),
                 };
                 let head = format!("{kind} of Service {service}: redirected to the endpoint {to}{among}");
-                format!("{head}; {}", self.about_source(frontend, comments, masqueraded))
+                let note = frontend.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+                format!("{head}{note}; {}", self.about_source(frontend, comments, masqueraded))
             }
             End::Refused if comments.contains(&OTHER_PORT) => {
                 format!("{kind} of Service {service}: the Service does not have this port")
@@ -112,10 +123,9 @@ impl<'a> Facts<'a> {
             (true, _) if said(HAIRPIN) => "an endpoint reaches itself through its Service",
             (true, true) if said(CLUSTER_POLICY) => "externalTrafficPolicy is Cluster",
             (true, true) if said(NODE_ITSELF) => "the packet comes from the node itself",
-            (true, true) => "the answer has to come back through this node",
             (true, false) if said(MASQUERADE_ALL) => "masqueradeAll is on",
             (true, false) if said(NOT_OF_NODE) => "the source is not a pod of this node",
-            (true, false) => "the answer has to come back through this node",
+            (true, _) => "the answer has to come back through this node",
             (false, true) if said(POD_OF_NODE) => "the source is a pod of this node",
             (false, true) if frontend.policy == TrafficPolicy::Local => "externalTrafficPolicy is Local",
             (false, _) if self.packet.from == From::Pod => "the source is a pod of this node",

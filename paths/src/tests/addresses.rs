@@ -75,6 +75,25 @@ fn a_cloud_translates_the_external_address_of_a_node() {
     let paths = world.paths(CLIENT, "203.0.113.11:30080");
     assert!(matches!(&paths[0].outcome, Outcome::Delivered(delivery) if delivery.kept), "{paths:#?}");
     assert!(paths[0].hops[0].assumed);
+    world.check("pod/tools/work-1 -> 203.0.113.11:30080: web-0 sees 10.90.0.12");
+}
+
+#[test]
+fn more_ways_than_can_be_shown_are_refused() {
+    let mut world = World::web_on("Cluster", &[]);
+    for number in 0..20 {
+        world.node(&json!({
+            "metadata": {"name": format!("more-{number}")},
+            "status": {"addresses": [{"type": "InternalIP", "address": format!("10.90.1.{number}")}]},
+        }));
+    }
+    let endpoints: Vec<_> = (0..3000_u32)
+        .map(|number| json!({"addresses": [std::net::Ipv4Addr::from(0x0af4_0300 + number).to_string()]}))
+        .collect();
+    world.slice("IPv4", &json!(endpoints));
+    assert_eq!(impossible(&world, CLIENT, "192.0.2.10:80"), Impossible::TooMany(50_000));
+    let request = World::request("198.51.100.10 via more-1", "192.0.2.10:80");
+    assert_eq!(paths(&world.cluster, &request).unwrap().len(), 3000);
 }
 
 #[test]

@@ -40,15 +40,15 @@ fn other_nodes_send_traffic_to_external_addresses_out_to_the_ingress_node() {
     assert_eq!(
         hops,
         [
-            ("node work-1".to_owned(), Actor::NetworkPlugin, true),
             ("node work-1".to_owned(), Actor::Routes, false),
+            ("node work-1".to_owned(), Actor::NetworkPlugin, true),
             ("outside".to_owned(), Actor::LoadBalancer, true),
             ("node edge-1".to_owned(), Actor::KubeProxy, false),
         ]
     );
     assert_eq!(
-        paths[0].hops[1].reason,
-        "no rule of the node intercepts 192.0.2.10:80: IngressSourcePreserve web hides it: its external addresses, so it leaves \
+        paths[0].hops[0].reason,
+        "no rule of the node intercepts 192.0.2.10:80: IngressSourcePreserve web hides the external addresses of the Service from this node, so it leaves \
          the node like traffic to any other host"
     );
 }
@@ -67,7 +67,7 @@ fn a_hidden_service_is_not_there_at_all() {
     let reason = reason(&world.paths("pod/tools/work-1", "10.96.7.7:80"));
     assert_eq!(
         reason,
-        "no rule of node work-1 serves the ClusterIP 10.96.7.7: IngressSourcePreserve web hides it: all of it"
+        "no rule of node work-1 serves the ClusterIP 10.96.7.7: IngressSourcePreserve web hides the Service from this node"
     );
 }
 
@@ -76,6 +76,8 @@ fn a_node_whose_agent_is_missing_or_has_not_acknowledged_serves_everything() {
     let mut world = filtered("ClusterOnly");
     world.report("work-1", "Filter", "ClusterOnly", false);
     world.check("pod/tools/work-1 -> 192.0.2.10:80: web-0 sees 10.244.2.99");
+    let paths = world.paths("pod/tools/work-1", "192.0.2.10:80");
+    assert!(paths[0].hops[0].reason.contains("(the agent has not acknowledged the view of "), "{paths:#?}");
     let mut world = World::web_on("Local", &["edge-1"]);
     world.preserve("Filter", "ClusterOnly");
     world.check("pod/tools/work-1 -> 192.0.2.10:80: web-0 sees 10.244.2.99");

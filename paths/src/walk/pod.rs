@@ -30,7 +30,7 @@ impl Walk<'_> {
             kept: false,
         };
         delivery.kept = self.is_kept(&delivery);
-        self.end(state, Outcome::Delivered(delivery));
+        self.end(state, Outcome::Delivered(Box::new(delivery)));
     }
 
     /// Which address the proxy in a pod sees, and which the application.
@@ -70,7 +70,7 @@ impl Walk<'_> {
             {
                 direct
             }
-            Interception::Sidecar { mode, .. } => self.by_sidecar(place, mode.as_deref(), state),
+            Interception::Sidecar { mode, .. } => by_sidecar(place, mode.as_deref(), state),
             Interception::Redirect(None) => {
                 Err(format!("the arguments of the init container pod-redirect of pod {key} cannot be parsed"))
             }
@@ -88,37 +88,6 @@ impl Walk<'_> {
                 }
                 _ => direct,
             },
-        }
-    }
-
-    fn by_sidecar(
-        &self,
-        place: Place,
-        mode: Option<&str>,
-        state: &mut State,
-    ) -> Result<(Option<Address>, Option<Address>), String> {
-        let peer = state.flow.source.clone();
-        match mode {
-            Some("TPROXY") => {
-                let reason =
-                    "mode TPROXY: the sidecar connects to the application with the address of its own peer";
-                let flow = state.flow.clone();
-                state.pass(place, Actor::Sidecar, reason.to_owned(), false, flow);
-                Ok((Some(peer.clone()), Some(peer)))
-            }
-            Some("REDIRECT") => {
-                let own = Address::exact(loopback_of_sidecar(peer.address));
-                let after = Flow { source: own.clone(), destination: state.flow.destination };
-                let reason =
-                    format!("mode REDIRECT: the sidecar connects to the application from {}", own.address);
-                state.pass(place, Actor::Sidecar, reason, false, after);
-                Ok((Some(peer), Some(own)))
-            }
-            Some("NONE") => Ok((None, Some(peer))),
-            Some(other) => Err(format!("{place}: the sidecar has the unknown interception mode {other:?}")),
-            None => Err(format!(
-                "{place}: the sidecar and the rules of the pod have different interception modes; recreate the pod"
-            )),
         }
     }
 
@@ -150,20 +119,17 @@ impl Walk<'_> {
         }
         let protocol = self.request.protocol;
         let node_port = self.cluster.services_of_port(protocol, destination.port()).next();
-        let outcome = match node_port {
-            Some((service, _)) => {
-                let why = why_not(self.cluster, node, destination, protocol);
-                let reason = format!(
-                    "no rule of node {node} serves the NodePort of Service {service} at {destination}{why}, and nothing listens there"
-                );
-                Outcome::Refused { reason }
-            }
-            None => {
-                let reason = format!(
-                    "{destination} is no NodePort; whether a process of node {node} listens there is not in the API"
-                );
-                Outcome::Unclear { reason }
-            }
+        let outcome = if let Some((service, _)) = node_port {
+            let why = why_not(self.cluster, node, destination, protocol);
+            let reason = format!(
+                "no rule of node {node} serves the NodePort of Service {service} at {destination}{why}, and nothing listens there"
+            );
+            Outcome::Refused { reason }
+        } else {
+            let reason = format!(
+                "{destination} is no NodePort; whether a process of node {node} listens there is not in the API"
+            );
+            Outcome::Unclear { reason }
         };
         self.end(state, outcome);
     }
@@ -181,7 +147,7 @@ impl Walk<'_> {
             kept: false,
         };
         delivery.kept = self.is_kept(&delivery);
-        self.end(state, Outcome::Delivered(delivery));
+        self.end(state, Outcome::Delivered(Box::new(delivery)));
     }
 
     /// Whether the source that counts is the client's. Traffic of the cluster itself may have any
@@ -190,6 +156,37 @@ impl Walk<'_> {
         let seen = delivery.seen().unwrap_or(&delivery.network);
         let is_own_node = || self.client.node.is_some() && seen.node == self.client.node;
         seen.address == self.client.address || is_own_node()
+    }
+}
+
+/// Which address a sidecar sees, and which its application.
+fn by_sidecar(
+    place: Place,
+    mode: Option<&str>,
+    state: &mut State,
+) -> Result<(Option<Address>, Option<Address>), String> {
+    let peer = state.flow.source.clone();
+    match mode {
+        Some("TPROXY") => {
+            let reason =
+                "mode TPROXY: the sidecar connects to the application with the address of its own peer";
+            let flow = state.flow.clone();
+            state.pass(place, Actor::Sidecar, reason.to_owned(), false, flow);
+            Ok((Some(peer.clone()), Some(peer)))
+        }
+        Some("REDIRECT") => {
+            let own = Address::exact(loopback_of_sidecar(peer.address));
+            let after = Flow { source: own.clone(), destination: state.flow.destination };
+            let reason =
+                format!("mode REDIRECT: the sidecar connects to the application from {}", own.address);
+            state.pass(place, Actor::Sidecar, reason, false, after);
+            Ok((Some(peer), Some(own)))
+        }
+        Some("NONE") => Ok((None, Some(peer))),
+        Some(other) => Err(format!("{place}: the sidecar has the unknown interception mode {other:?}")),
+        None => Err(format!(
+            "{place}: the sidecar and the rules of the pod have different interception modes; recreate the pod"
+        )),
     }
 }
 

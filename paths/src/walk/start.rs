@@ -49,18 +49,9 @@ impl<'a> Walk<'a> {
     fn start_outside(&mut self, state: State) {
         let destination = state.flow.destination;
         let address = destination.ip();
-        if let Some((name, node)) = self.cluster.node_at(address) {
-            let (name, node) = (name.clone(), node.clone());
-            let mut state = state;
-            if node.external.contains(&address)
-                && let Some(internal) = node.internal(Family::of(address))
-            {
-                let mut after = state.flow.clone();
-                after.destination.set_ip(internal);
-                let reason = format!("translates the external address of node {name} to its internal one");
-                state.pass(Place::Outside, Actor::LoadBalancer, reason, true, after);
-            }
-            return self.arrive(&name, state, From::Elsewhere);
+        if let Some((name, _)) = self.cluster.node_at(address) {
+            let name = name.clone();
+            return self.reach_node(&name, state);
         }
         let is_cluster_ip = self
             .cluster

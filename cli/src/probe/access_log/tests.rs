@@ -25,7 +25,7 @@ fn the_source_is_found_in_the_usual_formats() {
             Some("198.51.100.10"),
         ),
         (r#"::ffff:198.51.100.10 - - "GET /isp-probe-1-0-2 HTTP/1.1""#, Some("198.51.100.10")),
-        (r#"I1118 web: GET /isp-probe-1-0-2 from somewhere"#, None),
+        ("I1118 web: GET /isp-probe-1-0-2 from somewhere", None),
         (r#"198.51.100.10 - - "GET /isp-probe-1-0-20 HTTP/1.1""#, None),
     ] {
         let found = sources(line, &format!("{marker} "));

@@ -3,15 +3,15 @@ use serde_json::{Value, json};
 use super::super::pods::{self, KIND};
 use super::*;
 
-fn service(metadata: Value, spec: Value) -> Service {
+fn service(metadata: &Value, spec: &Value) -> Service {
     let mut whole = json!({"metadata": {"name": "frontend", "namespace": "web"}, "spec": spec});
     whole["metadata"].as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
     serde_json::from_value(whole).unwrap()
 }
 
 /// The canary's spec without selector and ports.
-fn shape(spec: Value) -> Value {
-    let of = service(json!({}), spec);
+fn shape(spec: &Value) -> Value {
+    let of = service(&json!({}), spec);
     let canary = canary("isp-probe-1", &of, BTreeMap::new(), pods::selector("1"), Vec::new());
     let mut spec = serde_json::to_value(canary.spec.unwrap()).unwrap();
     for field in ["selector", "ports"] {
@@ -96,15 +96,15 @@ fn a_canary_has_the_shape_of_the_service_and_nothing_that_only_one_can_have() {
             json!({"type": "NodePort"}),
         ),
     ] {
-        assert_eq!(shape(spec), expected, "{what}");
+        assert_eq!(shape(&spec), expected, "{what}");
     }
 }
 
 #[test]
 fn ports_lead_to_the_echo_program_and_node_ports_are_new() {
     let of = service(
-        json!({}),
-        json!({"type": "NodePort", "ports": [
+        &json!({}),
+        &json!({"type": "NodePort", "ports": [
             {"name": "http", "port": 80, "targetPort": "web", "nodePort": 30080, "appProtocol": "http"},
             {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 53},
             {"name": "sctp", "port": 9999, "protocol": "SCTP"},
@@ -144,7 +144,7 @@ fn annotations_of_a_load_balancer_are_copied_and_those_of_one_service_are_not() 
         "sourcepreserve.io/original",
     ];
     let all: BTreeMap<&str, &str> = copied.iter().chain(&left).map(|key| (*key, "x")).collect();
-    let of = service(json!({"annotations": all}), json!({"type": "LoadBalancer"}));
+    let of = service(&json!({"annotations": all}), &json!({"type": "LoadBalancer"}));
     let canary = canary("isp-probe-1", &of, BTreeMap::new(), pods::selector("1"), Vec::new());
     let mut names: Vec<String> = canary.metadata.annotations.unwrap().into_keys().collect();
     names.sort();
@@ -156,12 +156,12 @@ fn annotations_of_a_load_balancer_are_copied_and_those_of_one_service_are_not() 
 #[test]
 fn the_operator_writes_its_labels_itself_if_it_changes_the_canary() {
     let of = service(
-        json!({"labels": {
+        &json!({"labels": {
             "tier": "edge", "app.kubernetes.io/name": "frontend", "app.kubernetes.io/managed-by": "Helm",
             "sourcepreserve.io/preserve": "web", "example.com/skip": "yes",
             "service.kubernetes.io/service-proxy-name": "ingress-source-preserve",
         }}),
-        json!({}),
+        &json!({}),
     );
     let names = |by_operator, key| -> Vec<String> {
         labels(&KIND, &of, key, by_operator)
@@ -203,7 +203,7 @@ fn a_canary_is_refused_where_it_would_be_treated_differently() {
 #[test]
 fn a_service_that_would_send_its_clients_to_our_pods_is_found() {
     let labels = pods::target("isp-probe-1", "1", "n", "i").metadata.labels.unwrap();
-    let with = |selector: Value| service(json!({}), json!({"selector": selector}));
+    let with = |selector: Value| service(&json!({}), &json!({"selector": selector}));
     assert_eq!(selected_by(&[with(json!({"app": "frontend"})), with(json!({}))], &labels), None);
     let wide = with(json!({"app.kubernetes.io/part-of": "ingress-source-preserve"}));
     assert_eq!(selected_by([&wide], &labels), Some("frontend"));

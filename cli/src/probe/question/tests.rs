@@ -8,7 +8,7 @@ fn node(name: &str, addresses: &[&str]) -> Node {
     serde_json::from_value(json!({"metadata": {"name": name}, "status": {"addresses": addresses}})).unwrap()
 }
 
-fn service(spec: Value, status: Value) -> Service {
+fn service(spec: &Value, status: &Value) -> Service {
     serde_json::from_value(json!({"metadata": {"name": "frontend"}, "spec": spec, "status": status})).unwrap()
 }
 
@@ -25,7 +25,7 @@ fn every_address_of_a_service_is_a_destination() {
     });
     let ingress =
         json!([{"ip": "192.0.2.10"}, {"ip": "192.0.2.11", "ipMode": "Proxy"}, {"hostname": "lb.example"}]);
-    let service = service(spec, json!({"loadBalancer": {"ingress": ingress}}));
+    let service = service(&spec, &json!({"loadBalancer": {"ingress": ingress}}));
     let nodes = [node("edge-1", &["10.90.0.11", "fd00:90::b"]), node("work-1", &["10.90.0.12"])];
     assert_eq!(
         told(&service, &nodes),
@@ -44,8 +44,8 @@ fn every_address_of_a_service_is_a_destination() {
 #[test]
 fn without_node_ports_and_external_addresses_the_cluster_ip_is_left() {
     let spec = json!({"clusterIP": "10.96.7.7", "clusterIPs": ["10.96.7.7"], "ports": [{"port": 53, "protocol": "UDP"}]});
-    assert_eq!(told(&service(spec, json!({})), &[node("a", &["10.90.0.11"])]), ["ClusterIP 10.96.7.7:53"]);
-    assert!(port(&service(json!({"ports": [{"port": 9, "protocol": "SCTP"}]}), json!({}))).is_none());
+    assert_eq!(told(&service(&spec, &json!({})), &[node("a", &["10.90.0.11"])]), ["ClusterIP 10.96.7.7:53"]);
+    assert!(port(&service(&json!({"ports": [{"port": 9, "protocol": "SCTP"}]}), &json!({}))).is_none());
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn replaced(node: &str, own: &str, pod: u8) -> Path {
         gateway: false,
         kept: false,
     };
-    Path { sent, hops: vec![hop], outcome: Outcome::Delivered(delivery) }
+    Path { sent, hops: vec![hop], outcome: Outcome::Delivered(Box::new(delivery)) }
 }
 
 fn report(paths: Vec<Path>) -> Report {
