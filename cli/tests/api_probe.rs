@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use isp_lab::ControlPlane;
 use isp_testkit::accounts::grant;
-use isp_testkit::control_plane::kubectl;
+use isp_testkit::control_plane::{apply, kubectl};
 use isp_testkit::plugin::{self, command, end};
 use isp_testkit::until;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -34,11 +34,17 @@ async fn services(control_plane: &ControlPlane) -> Vec<Service> {
 #[tokio::test]
 async fn a_restricted_namespace_admits_the_target_and_a_signal_leaves_nothing_behind() {
     let (control_plane, _) = plugin::cluster(PROGRAM).await;
+    // No controller creates it here, and pods need one.
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "web"}});
+    apply(control_plane, &account).await;
     let restricted = "pod-security.kubernetes.io/enforce=restricted";
     kubectl(control_plane, &["label", "namespace", "web", "--overwrite", restricted]).await;
     let mut probe = command(PROGRAM, &control_plane.kubeconfig(), &PROBE);
-    let probe = probe.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut probe = probe.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let target = until("the target is admitted", async || {
+        if probe.try_wait().unwrap().is_some() {
+            return Err("the command has ended");
+        }
         let mut found = pods(control_plane).await;
         if found.is_empty() { Err("no pod") } else { Ok(found.remove(0)) }
     })
