@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use isp_plan::Key;
 use isp_pod_rules::packet::Packet;
 
+use crate::probe::NodeChoice;
 use crate::report::parse_listen;
-
 use crate::trace::{Destination, SourceArg};
 
 /// Where the project is installed by default.
@@ -28,6 +28,8 @@ Examples:
   kubectl isp doctor                faults that lose the source IP, and remedies
   kubectl isp report -f web.yaml    a page with all paths, before and after
   kubectl isp rules web/frontend-1  packet rules of a running pod, explained
+  kubectl isp probe --service web/frontend
+                                    source IPs that arrive, by real connections
   kubectl isp trace --from 203.0.113.5 --to svc/web/frontend
                                     a packet's way through the cluster, hop by hop
 
@@ -40,6 +42,7 @@ Exit codes:
      explain-node: the node is not as it should be
      doctor: there are errors or warnings
      rules: the rules are not what the pod's manifest says, loop, or leave something out
+     probe: a source IP is lost, or a connection is not as expected
      trace: the packet is lost, or arrives without its source IP
   3  plan --exit-code: applying the file would change something
 
@@ -134,6 +137,26 @@ deletes it, also when it is interrupted. The pod itself is not touched.
 Exit code 0: the rules are as the pod's manifest says, 2: they are not, they loop, or they leave
 something out, 1: they could not be read.";
 
+const PROBE_EXAMPLES: &str = "\
+Examples:
+  kubectl isp probe --service web/frontend
+  kubectl isp probe --service web/frontend --yes --save before.json
+  kubectl apply -f web.yaml
+  kubectl wait --for=condition=Ready isp/web
+  kubectl isp probe --service web/frontend --yes --compare before.json
+  kubectl isp probe --service istio-system/istio-ingressgateway --target own --yes
+
+Short-lived pods connect to every address of the target: from the network of pods and from
+that of nodes, on the nodes with endpoints and on two others. The target is a canary: our echo
+program behind a Service of the same shape, in the same namespace. With --target own it is the
+Service itself, and the source IP is read from the access log of its pods.
+
+The command says what it will create, and asks. It deletes everything at the end, also when it
+is interrupted. Pods that a killed command leaves behind end after eight minutes.
+
+Exit code 0: every source IP arrives and every connection is as expected, 2: not so, 1: the
+cluster could not be probed.";
+
 const TRACE_EXAMPLES: &str = "\
 Examples:
   kubectl isp trace --from 203.0.113.5 --to svc/istio-system/istio-ingressgateway:443
@@ -198,6 +221,10 @@ pub(crate) enum Command {
     /// where.
     #[command(after_help = RULES_EXAMPLES)]
     Rules(RulesArgs),
+    /// Connect to every address of a Service from pods, nodes and this machine, and show the source
+    /// IPs that arrive.
+    #[command(after_help = PROBE_EXAMPLES)]
+    Probe(ProbeArgs),
     /// Follow a packet through the cluster: which node changes which address, and why.
     #[command(after_help = TRACE_EXAMPLES)]
     Trace(TraceArgs),
@@ -363,7 +390,7 @@ pub(crate) struct TraceArgs {
     /// Client: pod/NAMESPACE/NAME, node/NAME, or the address of a client outside the cluster.
     #[arg(long, value_name = "SOURCE")]
     pub(crate) from: SourceArg,
-    /// Destination: svc/NAMESPACE/NAME[:PORT], node/NAME:PORT, or ADDRESS:PORT.
+    /// Destination: svc/NAMESPACE/NAME, svc/NAMESPACE/NAME:PORT, node/NAME:PORT, or ADDRESS:PORT.
     #[arg(long, value_name = "DESTINATION")]
     pub(crate) to: Destination,
     /// Protocol.
@@ -398,6 +425,61 @@ pub(crate) struct HelperArgs {
     #[arg(long, value_name = "NAMESPACE", default_value = HELPER_NAMESPACE)]
     pub(crate) helper_namespace: String,
     /// Namespace of the webhook.
+    #[arg(long, value_name = "NAMESPACE", default_value = SYSTEM_NAMESPACE)]
+    pub(crate) operator_namespace: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// The Service. [default: the only one that an IngressSourcePreserve preserves]
+    #[arg(short, long, value_name = "NAMESPACE/NAME", value_parser = key)]
+    pub(crate) service: Option<Key>,
+    /// What is connected to.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) target: ProbeTarget,
+    /// Nodes that run clients: names with commas between them, or a number. [default: up to three
+    /// nodes with endpoints and up to two others]
+    #[arg(long, value_name = "NODES")]
+    pub(crate) nodes: Option<NodeChoice>,
+    /// Connect from this machine as well. [default: if an address is reachable in a second]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) from_here: Option<bool>,
+    /// Do not ask before pods are created.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// json, yaml: the table, for scripts.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<ListFormat>,
+    /// Save the table in a file, for a later --compare.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Show what has changed since a table was saved.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) compare: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) helper: ProbeHelperArgs,
+}
+
+/// The target of `probe`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProbeTarget {
+    /// Our echo program, behind a Service of the same shape.
+    #[default]
+    Canary,
+    /// The Service itself, by the access log of its pods.
+    Own,
+}
+
+/// The pods of `probe`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ProbeHelperArgs {
+    /// Image of the pods. [default: the image probe next to that of the installed operator]
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// Namespace of the clients. It must admit hostNetwork.
+    #[arg(long, value_name = "NAMESPACE", default_value = HELPER_NAMESPACE)]
+    pub(crate) helper_namespace: String,
+    /// Namespace of the operator.
     #[arg(long, value_name = "NAMESPACE", default_value = SYSTEM_NAMESPACE)]
     pub(crate) operator_namespace: String,
 }

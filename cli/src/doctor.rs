@@ -47,7 +47,7 @@ pub(crate) use self::examine::{Examination, examine};
 use self::finding::Finding;
 pub(crate) use self::finding::{Code, Severity};
 use self::kinds::Kind;
-pub(crate) use self::paths::{PathFacts, path_facts, path_facts_of};
+pub(crate) use self::paths::{PathFacts, live_path_facts, path_facts, path_facts_of};
 use crate::Outcome;
 use crate::cli::{DoctorArgs, FindingFormat, PlaceArgs};
 use crate::connection::Connection;

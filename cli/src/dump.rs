@@ -142,8 +142,7 @@ impl<F: FnMut(Dumped<'_>) -> Result<(), CommandError>> Reader<F> {
     }
 
     fn object(&mut self, object: Dumped<'_>) -> Result<(), CommandError> {
-        let identity =
-            [object.api_version.clone(), object.kind.clone(), object.namespace(), object.name()];
+        let identity = [object.api_version.clone(), object.kind.clone(), object.namespace(), object.name()];
         // Documents of discovery have no name.
         let is_new = object.name().is_empty() || self.seen.insert(identity);
         if is_new { (self.take)(object) } else { Ok(()) }

@@ -61,7 +61,11 @@ pub enum CommandError {
     #[error("-o {0} and --watch cannot be combined: use `kubectl get isp --watch -o {0}`")]
     WatchedList(&'static str),
     #[error(transparent)]
+    Helper(#[from] crate::helper::HelperError),
+    #[error(transparent)]
     Rules(#[from] crate::rules::RulesError),
+    #[error(transparent)]
+    Probe(#[from] crate::probe::ProbeError),
     #[error("cannot write: {0}")]
     Output(#[from] std::io::Error),
 }

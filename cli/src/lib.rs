@@ -1,13 +1,15 @@
 //! `kubectl isp`: checks a cluster before anything is installed, shows the state of
-//! IngressSourcePreserves, plans changes, explains nodes and pods, finds faults, and traces packets.
-//! It only reads, except that `rules` runs a helper pod.
+//! IngressSourcePreserves, plans changes, explains nodes and pods, finds faults, traces packets,
+//! probes Services, and writes a page that shows the paths. It only reads, except that `rules` and
+//! `probe` run short-lived pods.
 //!
 //! | module | knows |
 //! |---|---|
 //! | `cli` | the command line |
 //! | `connection`, `error` | the connection to the API server, and the errors of commands |
 //! | `read`, `dump` | lists of a cluster, page by page; files of a dump |
-//! | `check`, `status`, `plan`, `explain_node`, `doctor`, `report`, `rules`, `trace` | one command each: reading, and pure functions |
+//! | `check`, `status`, `plan`, `explain_node`, `doctor`, `report`, `rules`, `probe`, `trace` | one command each: reading, and pure functions |
+//! | `helper` | short-lived pods of `rules` and `probe` |
 //! | `complete` | the answers to kubectl's completion |
 //! | `progress` | a line on standard error while a command takes long |
 //! | `schema` | the JSON Schemas of the output for scripts |
@@ -23,8 +25,10 @@ mod doctor;
 mod dump;
 mod error;
 mod explain_node;
+mod helper;
 mod output;
 mod plan;
+mod probe;
 pub mod progress;
 mod read;
 mod report;
@@ -88,6 +92,7 @@ pub async fn run(cli: Cli) -> Result<Outcome, CommandError> {
         Command::Doctor(arguments) => doctor::run(place, arguments).await,
         Command::Report(arguments) => report::run(place, arguments).await,
         Command::Rules(arguments) => rules::run(&Connection::open(place).await?, arguments).await,
+        Command::Probe(arguments) => probe::run(place, arguments).await,
         Command::Trace(arguments) => trace::run(place, arguments).await,
         Command::Completion { shell } => {
             let mut script = Vec::new();

@@ -2,7 +2,7 @@
 //! second. It is shown only where a person looks: both standard output and standard error are
 //! terminals. It is ASCII without escape sequences, and is erased before anything else is printed.
 //!
-//! Whoever reads or waits calls [`show`]; `output` and `main` call [`end`].
+//! Whoever reads or waits calls `show`; `output` and `main` call [`end`].
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};

@@ -62,7 +62,8 @@ fn write(page: &str, path: &Path) -> Result<(), CommandError> {
         output::print(page)?;
         return Ok(());
     }
-    std::fs::write(path, page).map_err(|source| CommandError::NotWritten { path: path.to_owned(), source })?;
+    std::fs::write(path, page)
+        .map_err(|source| CommandError::NotWritten { path: path.to_owned(), source })?;
     output::print(&format!("{}\n", path.display()))?;
     Ok(())
 }

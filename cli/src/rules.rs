@@ -4,21 +4,16 @@
 //! | module | knows |
 //! |---|---|
 //! | `target` | the pod, and whether its rules can be read |
-//! | `access` | whether the user may run a helper pod |
-//! | `helper` | the helper pod: its manifest, and its life |
-//! | `interrupt` | signals |
+//! | `read` | the helper pod on the pod's node |
 //! | `facts` | what the pod's manifest says about its rules, a pure function |
 //! | `reader` | all of it for one pod after the other; `doctor --rules` uses it, too |
 //! | `report` | the text |
 //!
 //! `isp_pod_rules` decodes and explains.
 
-mod access;
 mod error;
 mod facts;
-mod helper;
-mod image;
-mod interrupt;
+mod read;
 mod reader;
 mod report;
 mod target;

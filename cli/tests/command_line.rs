@@ -48,6 +48,7 @@ fn help_is_called_as_kubectl_calls_it_and_shows_examples_and_exit_codes() {
     assert!(answer(&["plan", "--help"]).contains("kubectl isp plan -f -"));
     assert!(answer(&["trace", "--help"]).contains("--to svc/istio-system/istio-ingressgateway:443"));
     assert!(answer(&["rules", "--help"]).contains("--packet 'tcp 203.0.113.5 -> :8080'"));
+    assert!(answer(&["probe", "--help"]).contains("--compare before.json"));
     assert_eq!(answer(&["--version"]), format!("kubectl-isp {}\n", env!("CARGO_PKG_VERSION")));
 }
 
@@ -69,6 +70,11 @@ fn what_makes_no_sense_is_refused_and_never_by_the_code_that_means_not_ready() {
         (&["explain-node"], "<NODE>"),
         (&["rules", "web"], "expected NAMESPACE/NAME"),
         (&["rules", "web/frontend-1", "--packet", "tcp -> 8080"], "the destination has no port"),
+        (&["probe", "--service", "web"], "expected NAMESPACE/NAME"),
+        (&["probe", "--nodes", "0"], "expected at least one node"),
+        (&["probe", "--target", "other"], "possible values: canary, own"),
+        (&["probe", "--compare", "/nowhere/before.json"], "cannot read /nowhere/before.json"),
+        (&["probe", "--save", "/nowhere/after.json"], "there is no directory /nowhere"),
         (&["stats"], "similar subcommand exists: 'status'"),
         (&["status", "--namespace", "x"], "--namespace"),
         (&["plan", "-f", "/nowhere/web.yaml"], "cannot read /nowhere/web.yaml"),

@@ -78,7 +78,7 @@ pub enum LabError {
     File { path: PathBuf, source: std::io::Error },
     #[error("program {0} of this workspace has not been built: run `cargo build --workspace`")]
     NotBuilt(PathBuf),
-    #[error("{} is not a released program; these are operator, webhook, proxy-agent and pod-redirect", .0.display())]
+    #[error("{} is not a released program; these are operator, webhook, proxy-agent, pod-redirect and probe", .0.display())]
     NotReleased(PathBuf),
     #[error("the lab's init exited: {0}")]
     InitEnded(String),

@@ -17,11 +17,12 @@ const NOBODY: &str = "65532:65532";
 const ROOT: &str = "0:0";
 
 /// The released programs, their users and their descriptions.
-const PROGRAMS: [(&str, &str, &str); 4] = [
+const PROGRAMS: [(&str, &str, &str); 5] = [
     ("operator", NOBODY, "Operator of IngressSourcePreserves"),
     ("webhook", NOBODY, "Admission webhook for pods and IngressSourcePreserves"),
     ("proxy-agent", NOBODY, "Node agent that filters the Services that kube-proxy sees"),
     ("pod-redirect", ROOT, "Init container that redirects a pod's traffic to its own proxy"),
+    ("probe", NOBODY, "Target and clients of kubectl isp probe"),
 ];
 
 /// Packs a program as its release image with this tag, for

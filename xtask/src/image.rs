@@ -24,6 +24,8 @@ pub(crate) enum Program {
     ProxyAgent,
     /// The init container of pods with a proxy of their own
     PodRedirect,
+    /// The pods of `kubectl isp probe`
+    Probe,
 }
 
 impl Program {
@@ -40,6 +42,7 @@ impl fmt::Display for Program {
             Self::Webhook => "webhook",
             Self::ProxyAgent => "proxy-agent",
             Self::PodRedirect => "pod-redirect",
+            Self::Probe => "probe",
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::workspace::Workspace;
 const LAB: &str = "isp-lab";
 const ECHO: &str = "echo";
 /// Programs that the tests of other crates run on the lab's nodes.
-const PROGRAMS: [&str; 3] = ["proxy-agent", "operator", "webhook"];
+const PROGRAMS: [&str; 4] = ["proxy-agent", "operator", "webhook", "probe"];
 const DEMO: &str = "isp-demo";
 
 /// Builds `isp-lab` and the programs that its scenarios run. Selects the whole workspace, so that

@@ -52,6 +52,8 @@ pub(crate) enum Campaign {
     WebhookReviews,
     /// Run all attacks of a hostile cluster, in nftables and in iptables mode, under traffic
     Hostile,
+    /// Interrupt `kubectl isp probe` at twenty moments; each must leave nothing behind
+    ProbeBreaks,
     /// Interrupt the demo at forty moments, half of them with Istio; each must leave nothing behind
     DemoBreaks,
     /// Run the demo without Istio, with IPv4, IPv6 and both, in nftables and iptables mode
@@ -92,6 +94,7 @@ impl Campaign {
                 ("lab_mesh", "the_address_arrives_in_the_mesh", ("ISP_SOAK_ROTATION", "120"))
             }
             Self::Hostile => ("lab_hostile", "does_not_hurt_its_users", ("ISP_SOAK_HOSTILE", "1")),
+            Self::ProbeBreaks => ("lab_probe", "interrupted_at_any_moment", ("ISP_SOAK_PROBE", "20")),
             Self::DemoBreaks => ("lab_demo", "broken_off_at_any_moment", ("ISP_SOAK_DEMO", "20")),
             Self::DemoFamilies => ("lab_demo", "with_ipv6_every_cell", ("ISP_SOAK_FAMILIES", "all")),
             Self::DemoBeside => ("lab_demo lab_demo_mesh", "beside", ("ISP_SOAK_BESIDE", "all")),
@@ -120,6 +123,7 @@ impl fmt::Display for Campaign {
             Self::WebhookRotation => "webhook-rotation",
             Self::WebhookReviews => "webhook-reviews",
             Self::Hostile => "hostile",
+            Self::ProbeBreaks => "probe-breaks",
             Self::DemoBreaks => "demo-breaks",
             Self::DemoFamilies => "demo-families",
             Self::DemoBeside => "demo-beside",

@@ -23,8 +23,7 @@ const KINDS: [Kind; 7] = [
     Kind::DaemonSet,
 ];
 /// The kinds without which no path can be followed.
-const ESSENTIAL: [Kind; 4] =
-    [Kind::IngressSourcePreserve, Kind::Service, Kind::EndpointSlice, Kind::Node];
+const ESSENTIAL: [Kind; 4] = [Kind::IngressSourcePreserve, Kind::Service, Kind::EndpointSlice, Kind::Node];
 
 /// The facts, and what they lack.
 pub(crate) struct PathFacts {
@@ -35,11 +34,15 @@ pub(crate) struct PathFacts {
 
 /// Reads the facts of a dump or, without one, of the cluster.
 pub(crate) async fn path_facts(place: &PlaceArgs, dump: Option<&Path>) -> Result<PathFacts, CommandError> {
-    let cluster = match dump {
-        Some(path) => dump::read(path)?.0,
-        None => live::read_some(&Connection::open(place).await?, &KINDS, &ESSENTIAL).await?,
-    };
-    path_facts_of(&cluster)
+    match dump {
+        Some(path) => path_facts_of(&dump::read(path)?.0),
+        None => live_path_facts(&Connection::open(place).await?).await,
+    }
+}
+
+/// Reads the facts of the cluster.
+pub(crate) async fn live_path_facts(connection: &Connection) -> Result<PathFacts, CommandError> {
+    path_facts_of(&live::read_some(connection, &KINDS, &ESSENTIAL).await?)
 }
 
 /// The facts about paths among all facts.

@@ -6,13 +6,12 @@ use isp_pod_rules::dump::Dump;
 use isp_pod_rules::explain::{Explanation, explain};
 
 use super::facts::Manifest;
-use super::helper::Helpers;
-use super::interrupt::Interrupt;
 use super::target::Target;
-use super::{RulesError, access, image};
+use super::{RulesError, read};
 use crate::cli::HelperArgs;
 use crate::connection::Connection;
 use crate::error::CommandError;
+use crate::helper::{Helpers, Interrupt, access, image};
 
 /// A pod with its rules.
 pub(crate) struct Explained {
@@ -35,13 +34,13 @@ impl<'a> Reader<'a> {
         connection: &'a Connection,
         arguments: &'a HelperArgs,
     ) -> Result<Self, CommandError> {
-        let interrupt = Interrupt::listen().map_err(RulesError::Signals)?;
-        access::check(connection, &arguments.helper_namespace).await?;
+        let interrupt = Interrupt::listen()?;
+        access::check(connection, &arguments.helper_namespace, &access::RUN_PODS, read::NEED).await?;
         let image = match &arguments.image {
             Some(image) => image.clone(),
-            None => image::find(connection, &arguments.operator_namespace).await,
+            None => image::pod_redirect(connection, &arguments.operator_namespace).await,
         };
-        let helpers = Helpers::new(connection, &arguments.helper_namespace);
+        let helpers = read::helpers(connection, &arguments.helper_namespace);
         helpers.remove_old().await?;
         Ok(Self { connection, helpers, image, interrupt })
     }
@@ -49,7 +48,7 @@ impl<'a> Reader<'a> {
     /// Reads the rules of a pod.
     pub(crate) async fn explain(&self, pod: &Key) -> Result<Explained, CommandError> {
         let target = Target::find(self.connection, pod).await?;
-        let text = self.helpers.read(&target, &self.image, &self.interrupt).await?;
+        let text = Box::pin(read::read(&self.helpers, &target, &self.image, &self.interrupt)).await?;
         let dump: Dump = serde_json::from_str(&text).map_err(RulesError::Document)?;
         let rules = PodRules::decode(&dump).map_err(RulesError::Decode)?;
         let manifest = Manifest::of(&target.pod);

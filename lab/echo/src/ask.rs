@@ -57,19 +57,24 @@ pub(crate) struct Question {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Protocol {
-    Http { path: PathAndQuery, host_header: Option<HeaderValue> },
+    Http {
+        path: PathAndQuery,
+        host_header: Option<HeaderValue>,
+    },
     Tcp,
     Udp,
+    /// A TCP connection that is closed again.
+    Connect,
 }
 
 /// A server's answer, as the JSON object to print.
 pub(crate) type Answered = Map<String, Value>;
 
 /// The result of one request.
-struct Outcome {
+pub(crate) struct Outcome {
     seq: u64,
     elapsed: Duration,
-    result: Result<Answered, Failure>,
+    pub(crate) result: Result<Answered, Failure>,
 }
 
 /// Sends all requests, or until a signal; waits for requests in flight, and prints the summary.
@@ -97,7 +102,8 @@ pub(crate) async fn run(question: Question, signals: &mut Signals) -> Result<Exi
     Ok(if summary.all_answered() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn ask(question: Question, seq: u64) -> Outcome {
+/// Sends one request.
+pub(crate) async fn ask(question: Question, seq: u64) -> Outcome {
     let started = Instant::now();
     let asked = async {
         let address = question.target.look_up(question.bind).await?;
@@ -108,6 +114,7 @@ async fn ask(question: Question, seq: u64) -> Outcome {
             }
             Protocol::Tcp => tcp::ask(address, question.bind, seq).await,
             Protocol::Udp => udp::ask(address, question.bind, seq).await,
+            Protocol::Connect => target::connect(address, question.bind).await.map(|_| Answered::new()),
         }
     };
     let result = timeout(question.timeout, asked).await.unwrap_or(Err(Failure::TimedOut));

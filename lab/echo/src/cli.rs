@@ -12,6 +12,7 @@ use hyper::{header::HeaderValue, http::uri::PathAndQuery};
 use crate::{
     ask::{Protocol, Question, Target},
     hold::Held,
+    survey::{Destination, Survey},
 };
 
 /// Tells every caller which address it came from: the lab's application, its client and its pause
@@ -27,6 +28,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Serve(Serve),
     Ask(Ask),
+    Survey(SurveyOptions),
     Hold(Hold),
     /// Wait for SIGTERM or SIGINT and exit with 0: the pause program of pod sandboxes.
     Pause,
@@ -132,6 +134,38 @@ impl From<Ask> for Question {
             timeout: Duration::from_millis(common.timeout),
             bind: common.bind,
         }
+    }
+}
+
+/// Ask several servers at once, each until it has answered often enough or the time is up.
+///
+/// One JSON line per request is printed, as by `ask`, with the "question", counted from 0, and the
+/// "own" address. The exit code is 0 even if no server answers.
+#[derive(Debug, Args)]
+pub(crate) struct SurveyOptions {
+    /// What to ask: tcp://HOST:PORT, udp://HOST:PORT, http://HOST:PORT/PATH, or, to open only a
+    /// connection, connect://HOST:PORT.
+    #[arg(value_name = "DESTINATION", required = true)]
+    destinations: Vec<Destination>,
+    /// Number of answers that a destination must give.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    answers: u64,
+    /// Milliseconds after which a destination that does not answer is given up.
+    #[arg(long, value_name = "MS", default_value_t = 12_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    patience: u64,
+    /// Milliseconds between an answer and the next request.
+    #[arg(long, value_name = "MS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    interval: u64,
+    /// Timeout of a request, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    timeout: u64,
+}
+
+impl From<SurveyOptions> for Survey {
+    fn from(options: SurveyOptions) -> Self {
+        let SurveyOptions { destinations, answers, patience, interval, timeout } = options;
+        let [patience, interval, timeout] = [patience, interval, timeout].map(Duration::from_millis);
+        Self { destinations, answers, patience, interval, timeout }
     }
 }
 

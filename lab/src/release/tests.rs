@@ -53,7 +53,10 @@ fn text(value: &Value) -> String {
 #[test]
 fn an_archive_is_what_the_containerfile_says() {
     let said = containerfile();
-    assert_eq!(said.keys().collect::<Vec<_>>(), ["operator", "pod-redirect", "proxy-agent", "webhook"]);
+    assert_eq!(
+        said.keys().collect::<Vec<_>>(),
+        ["operator", "pod-redirect", "probe", "proxy-agent", "webhook"]
+    );
     let directory = tempfile::tempdir().unwrap();
     for (name, said) in said {
         // Any program will do; this one exists.

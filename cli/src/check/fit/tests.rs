@@ -105,7 +105,7 @@ fn each_kind_of_cluster_gets_the_mode_that_fits() {
     let router = network("kube-router", &json!({"k8s-app": "kube-router"}), &router);
     let eks = [shipped(EKS), vec![network("aws-node", &json!({"k8s-app": "aws-node"}), &plain)]].concat();
     let beside_cilium = [shipped(KUBEADM), cilium(&aside)].concat();
-    for (what, cluster, filter, beside, mode) in [
+    for (what, cluster, filter, beside, mode) in vec![
         ("kubeadm", with(linux("v1.37.0"), shipped(KUBEADM)), Yes, Yes, Some(Filter)),
         ("EKS", with(linux("v1.33.4-eks-1234567"), eks), Yes, Yes, Some(Filter)),
         ("AKS", with(linux("v1.33.4"), shipped(AKS)), No, Yes, Some(Beside)),

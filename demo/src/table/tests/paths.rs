@@ -140,16 +140,15 @@ fn told(cluster: &Cluster, asker: Asker, target: Target, addresses: &Addresses) 
     let entrance = delivery.seen().unwrap().address;
     let through_router = path.hops.iter().any(|hop| hop.actor == Actor::LoadBalancer);
     let through_router = (target == Target::ExternalAddress && !asker.is_outside()).then_some(through_router);
-    Outcome::Seen(match addresses.gateway {
-        None => Seen { gateway: None, application: entrance, status: 200, through_router },
-        Some(_) => {
-            let gateway = Source::Pod(Key::new("shop", "endpoint"));
-            let behind = self::path(cluster, gateway, "10.244.3.7:8080".parse().unwrap());
-            let application = delivered(&behind).unwrap().application.as_ref().unwrap().address;
-            let status = if entrance == addresses.client { 200 } else { 403 };
-            Seen { gateway: Some(entrance), application, status, through_router }
-        }
-    })
+    if addresses.gateway.is_none() {
+        let seen = Seen { gateway: None, application: entrance, status: 200, through_router };
+        return Outcome::Seen(seen);
+    }
+    let gateway = Source::Pod(Key::new("shop", "endpoint"));
+    let behind = self::path(cluster, gateway, "10.244.3.7:8080".parse().unwrap());
+    let application = delivered(&behind).unwrap().application.as_ref().unwrap().address;
+    let status = if entrance == addresses.client { 200 } else { 403 };
+    Outcome::Seen(Seen { gateway: Some(entrance), application, status, through_router })
 }
 
 #[test]

@@ -8,3 +8,4 @@ mod echo;
 mod end;
 mod hold;
 mod serve;
+mod survey;

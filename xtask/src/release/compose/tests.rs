@@ -11,7 +11,7 @@ use super::super::crates::Graph;
 use super::super::tests::{image, release};
 use super::*;
 
-const PROGRAMS: [&str; 4] = ["operator", "pod-redirect", "proxy-agent", "webhook"];
+const PROGRAMS: [&str; 5] = ["operator", "pod-redirect", "probe", "proxy-agent", "webhook"];
 
 fn repository(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)).unwrap()
@@ -92,6 +92,7 @@ fn a_release_has_every_file_and_each_its_checksum() {
             "kubectl-isp-0.1.0-linux-amd64.tar.gz.cdx.json",
             "operator-0.1.0-linux-amd64.cdx.json",
             "pod-redirect-0.1.0-linux-amd64.cdx.json",
+            "probe-0.1.0-linux-amd64.cdx.json",
             "provenance.json",
             "proxy-agent-0.1.0-linux-amd64.cdx.json",
             "webhook-0.1.0-linux-amd64.cdx.json",
@@ -137,7 +138,7 @@ fn the_registry_reaches_every_file_that_names_an_image_and_no_other_name_remains
 #[test]
 fn an_image_that_is_too_large_is_named() {
     let mut inputs = inputs("r.example/isp");
-    inputs.images[2].variants[0].unpacked = 15_600_000;
+    inputs.images[3].variants[0].unpacked = 15_600_000;
     assert_eq!(
         files(&release("r.example/isp"), &inputs).unwrap_err().to_string(),
         "r.example/isp/proxy-agent:0.1.0 has 15.6 MB for linux/amd64, but images have at most 15.0 MB"

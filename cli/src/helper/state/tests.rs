@@ -21,6 +21,8 @@ fn a_helper_is_waited_for_until_it_cannot_succeed_any_more() {
     let stuck = State::Stuck("ImagePullBackOff: because".to_owned());
     assert_eq!(state(&pending("ImagePullBackOff")), stuck);
     assert_eq!(state(&json!({"phase": "Succeeded"})), State::Succeeded);
+    let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    assert_eq!(state(&ready), State::Ready);
     let ended = json!({"terminated": {"exitCode": 1, "message": "error: none has the address\n"}});
     let failed = json!({"phase": "Failed", "containerStatuses": container(ended)});
     assert_eq!(state(&failed), State::Failed("none has the address".to_owned()));

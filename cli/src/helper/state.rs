@@ -16,6 +16,8 @@ const STUCK: [&str; 6] = [
 pub(super) enum State {
     /// It may still succeed.
     Waiting(String),
+    /// It runs, and its readiness probe has succeeded.
+    Ready,
     /// It will not start.
     Stuck(String),
     /// It has ended without a result.
@@ -43,6 +45,10 @@ impl State {
                 );
             }
             _ => {}
+        }
+        let mut conditions = status.conditions.iter().flatten();
+        if conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True") {
+            return Self::Ready;
         }
         match state.and_then(|state| state.waiting.as_ref()) {
             Some(waiting) => {
