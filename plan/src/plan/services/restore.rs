@@ -8,7 +8,7 @@ use super::beside::{is_served_by_kube_proxies, to_kube_proxy};
 use super::{Plan, shape_service};
 use crate::action::{Action, Returned, ServiceStep, Shape};
 use crate::cluster::{Key, Service};
-use crate::ownership::{Owner, foreign, is_lost, ours};
+use crate::ownership::{BEFORE_FIRST_APPLY, Owner, foreign, is_lost, ours};
 use crate::record::{OriginalLabel, ServiceRecord};
 use crate::waits::Wait;
 
@@ -18,7 +18,7 @@ use crate::waits::Wait;
 /// preserved Services are returned: the record cannot be used to set any other label as another
 /// field manager.
 pub(super) fn restore(snapshot: &Snapshot<'_>, key: &Key, service: &Service, plan: &mut Plan) {
-    let lost = is_lost(&service.owners);
+    let lost = is_lost(&service.owners) || is_label_lost(snapshot, service);
     let action = if ours(&service.owners) && !lost {
         give_up_policy(key, service)
     } else if service.is_taken_over() {
@@ -64,20 +64,36 @@ fn release(snapshot: &Snapshot<'_>, key: &Key, service: &Service, lost: bool) ->
     shape_service(key, service, Shape::default(), ServiceStep::Release)
 }
 
+/// Whether managedFields were emptied while our label was on the Service, so that releasing our
+/// fields would leave it there.
+fn is_label_lost(snapshot: &Snapshot<'_>, service: &Service) -> bool {
+    let record = service.record.as_ref();
+    let Some(label) = record.and_then(|record| label_of(snapshot, service, record)) else { return false };
+    let mut before = service.owners.iter().filter(|owner| owner.manager == BEFORE_FIRST_APPLY);
+    before.any(|owner| owner.labels.contains(&label.key))
+}
+
+/// The label that the record's object has put on the Service, if it is still there. Of an object
+/// that is gone, only a label that we own or the usual one is known.
+fn label_of(snapshot: &Snapshot<'_>, service: &Service, record: &ServiceRecord) -> Option<ServiceLabel> {
+    let object = snapshot.objects.iter().find(|object| object.name == record.object);
+    let label = object.map(|object| object.label.clone()).or_else(|| our_label(service));
+    let usual = || ServiceLabel { key: SERVICE_LABEL.to_owned(), value: record.object.clone() };
+    Some(label.unwrap_or_else(usual)).filter(|label| service.labels.get(&label.key) == Some(&label.value))
+}
+
 /// Restores all values in one step, for Services whose managedFields no longer tell which fields
 /// are ours. Fields that another manager has applied since are kept.
 fn undo(snapshot: &Snapshot<'_>, key: &Key, service: &Service, record: &ServiceRecord) -> Action {
     let declares =
         |owns: &dyn Fn(&Owner) -> bool| foreign(&service.owners).any(|owner| owner.applies && owns(owner));
     let changed = service.policy == Some(TrafficPolicy::Local) && record.policy == TrafficPolicy::Cluster;
-    let object = snapshot.objects.iter().find(|object| object.name == record.object);
-    let label = object.map(|object| &object.label).filter(|label| {
-        service.labels.get(&label.key) == Some(&label.value)
-            && !declares(&|owner| owner.labels.contains(&label.key))
-    });
-    let former = |label: &ServiceLabel| {
+    let label = label_of(snapshot, service, record);
+    let label = label.filter(|label| !declares(&|owner| owner.labels.contains(&label.key)));
+    let former = |label: ServiceLabel| {
         let former = record.label.as_ref().filter(|former| former.key == label.key);
-        (label.key.clone(), former.map(|former| former.value.clone()))
+        let value = former.map(|former| former.value.clone());
+        (label.key, value)
     };
     let fields =
         Returned::Everything { policy: changed && !declares(&|owner| owner.field), label: label.map(former) };
@@ -116,7 +132,12 @@ pub(super) fn retain(
     }
     (record.retained, record.skipped) = (true, false);
     object.name.clone_into(&mut record.object);
-    let shape = Shape { record: Some(record), ..as_it_is(service) };
+    let mut shape = Shape { record: Some(record), ..as_it_is(service) };
+    if is_lost(&service.owners) {
+        // managedFields were emptied. A policy that is applied again can be told from one that
+        // others have set, and a later cleanup restores it.
+        shape.local |= service.policy == Some(TrafficPolicy::Local);
+    }
     plan.actions.push(shape_service(key, service, shape, ServiceStep::Retain));
 }
 
