@@ -124,8 +124,17 @@ impl Walk<'_> {
             let mut after = state.flow.clone();
             if let End::Redirected { to, masqueraded } = effect.end {
                 after.destination = SocketAddr::new(to.address, to.port);
-                if masqueraded && let Some(source) = self.masquerade(node, to) {
-                    after.source = source;
+                match self.masquerade(node, to) {
+                    Some(source) if masqueraded => after.source = source,
+                    None if masqueraded => {
+                        let reason = format!(
+                            "node {node} replaces the source IP by one of its own (SNAT), and its object has no address of \
+                             that family"
+                        );
+                        self.end(state, Outcome::Unclear { reason });
+                        continue;
+                    }
+                    _ => {}
                 }
             }
             let place = Place::Node(node.to_owned());

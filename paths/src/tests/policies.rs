@@ -209,3 +209,11 @@ fn mode_ipvs_is_unclear_where_it_differs() {
         ",
     );
 }
+
+#[test]
+fn a_source_that_becomes_an_unknown_address_of_a_node_is_unclear_and_not_preserved() {
+    let mut world = World::web_on("Cluster", &["edge-1"]);
+    let ready = json!([{"type": "Ready", "status": "True"}]);
+    world.node(&json!({"metadata": {"name": "work-1"}, "status": {"conditions": ready}}));
+    world.check("198.51.100.10 via work-1 -> 192.0.2.10:80: unclear");
+}
