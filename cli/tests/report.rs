@@ -103,7 +103,7 @@ fn mistakes_are_told_with_the_way_out() {
     for (arguments, words) in [
         (&["--from-dir", "/nowhere/dump"][..], "/nowhere/dump"),
         (&["--from-dir", dump, "--service", "web/absent"], "`kubectl get services -A` lists them"),
-        (&["--from-dir", dump, "-o", "/nowhere/report.html"], "choose another file with -o"),
+        (&["--from-dir", dump, "-o", "/nowhere/report.html"], "choose another file"),
         (&["--from-dir", dump, "-f", "web.yaml"], "cannot be used with"),
         (&["--from-dir", dump, "serve", "--listen", "0.0.0.0:0"], "--insecure-listen"),
         (&["--from-dir", dump, "serve", "--listen", "8090"], "127.0.0.1:8090"),
