@@ -57,7 +57,9 @@ pub(crate) struct Parts {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-type Ended = (Action, Result<Answer, Failure>);
+/// An action, when the handover of its node started, and how it ended. The watch may report the
+/// node without its handover before the response arrives.
+type Ended = (Action, Option<Timestamp>, Result<Answer, Failure>);
 
 /// See the module documentation.
 pub(crate) struct Reconciler {
@@ -119,7 +121,7 @@ impl Reconciler {
         let due = if self.under_way.is_empty() { self.due(now) } else { None };
         tokio::select! {
             news = self.parts.observer.next() => self.hear(news),
-            Some((action, result)) = self.under_way.next() => return self.end(action, result),
+            Some((action, started, result)) = self.under_way.next() => return self.end(action, started, result),
             () = self.parts.leadership.changed() => self.leadership_changed(),
             () = sleep_until(due.unwrap_or(now)), if due.is_some() => {
                 self.plan();
@@ -207,17 +209,20 @@ impl Reconciler {
             && let Some(action) = self.to_begin.pop_front()
         {
             let (client, write) = (self.parts.client.clone(), action.write());
-            self.under_way.push(Box::pin(async { (action, carry_out(client, write).await) }));
+            let started = self.handover_start(&action);
+            self.under_way.push(Box::pin(async move { (action, started, carry_out(client, write).await) }));
         }
     }
 
-    fn end(&mut self, action: Action, result: Result<Answer, Failure>) -> Turn {
+    fn end(&mut self, action: Action, started: Option<Timestamp>, result: Result<Answer, Failure>) -> Turn {
         self.at_rest = false;
         match result {
             Ok(answer) => {
                 info!(action = action.kind(), object = %action.target(), "done");
                 self.parts.metrics.action(&action, Outcome::Done);
-                self.parts.metrics.handover(&action, self.handover_age(&action));
+                let age =
+                    started.and_then(|start| Duration::try_from(Timestamp::now().duration_since(start)).ok());
+                self.parts.metrics.handover(&action, age);
                 let is_there = !matches!(answer, Answer::Gone { .. });
                 self.parts.observer.take_answer(answer);
                 if is_there && self.parts.observer.index().version(&action.target()).is_none() {
@@ -243,11 +248,11 @@ impl Reconciler {
         }
     }
 
-    /// Time since the handover of the action's node started.
-    fn handover_age(&self, action: &Action) -> Option<Duration> {
+    /// When the handover of the action's node started.
+    fn handover_start(&self, action: &Action) -> Option<Timestamp> {
         let Action::ShapeNode { node, .. } = action else { return None };
         let handover = self.parts.observer.index().cluster().nodes.get(node)?.handover.as_ref()?;
-        Duration::try_from(Timestamp::now().duration_since(handover.started)).ok()
+        Some(handover.started)
     }
 
     /// Logs a failure: a warning for the first of its kind, debug for repetitions and for
