@@ -7,7 +7,7 @@ use crate::images::MACHINE_INIT;
 use crate::provision::Kernel;
 use crate::topology::{Families, Node};
 
-const MEMORY: &str = "768M";
+const MEMORY: &str = "1280M";
 
 /// The machine's files in the lab's directory.
 pub(super) struct Files {
