@@ -95,7 +95,7 @@ pub(crate) async fn run(place: &PlaceArgs, arguments: &CheckArgs) -> Result<Outc
         // Before a cluster is read for nothing.
         write::refuse_existing(path)?;
     }
-    let (cluster, now) = if let Some(path) = &arguments.from_dir {
+    let (cluster, now) = if let Some(path) = &arguments.examine.from_dir {
         let (cluster, taken) = dump::read(path)?;
         if !cluster.knows(Kind::Service) {
             let problem = "there is no Service in it, so nothing can be checked; `kubectl isp doctor --help` shows how to take a dump";
@@ -110,7 +110,7 @@ pub(crate) async fn run(place: &PlaceArgs, arguments: &CheckArgs) -> Result<Outc
         // Without Services there is nothing to say. All other kinds may be missing.
         (live::read(&connection, &[Kind::Service]).await?, Timestamp::now())
     };
-    let service = arguments.service.as_ref();
+    let service = arguments.examine.service.as_ref();
     if let Some(service) = service.filter(|service| !cluster.services.contains_key(service)) {
         return Err(CommandError::NoService(service.clone()));
     }
@@ -120,7 +120,7 @@ pub(crate) async fn run(place: &PlaceArgs, arguments: &CheckArgs) -> Result<Outc
         write::write(path, &proposal.text(path), arguments.force)?;
     }
     let symbols = Symbols::of_environment();
-    match arguments.output {
+    match arguments.examine.output {
         None => output::print_painted(&report::text(&check, file, symbols, output::width()))?,
         Some(FindingFormat::Json) => output::print(&output::json(&check)?)?,
         Some(FindingFormat::Yaml) => output::print(&output::yaml(&check)?)?,

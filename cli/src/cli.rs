@@ -1,4 +1,6 @@
-//! The command line.
+//! The command line. `help` has the longer texts.
+
+mod help;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,165 +20,10 @@ const SYSTEM_NAMESPACE: &str = "sourcepreserve-system";
 /// Where helper pods run. The project's own namespace admits no pod with capabilities.
 const HELPER_NAMESPACE: &str = "kube-system";
 
-const EXAMPLES: &str = "\
-Examples:
-  kubectl isp check                 what loses the source IP, and an object to cure it
-  kubectl isp status                state of all objects
-  kubectl isp status web --watch    state of one object, again on every change
-  kubectl isp plan -f web.yaml      changes that applying the file would cause
-  kubectl isp explain-node work-1   Services that a node may see, and the reason
-  kubectl isp doctor                faults that lose the source IP, and remedies
-  kubectl isp report -f web.yaml    a page with all paths, before and after
-  kubectl isp rules web/frontend-1  packet rules of a running pod, explained
-  kubectl isp probe --service web/frontend
-                                    source IPs that arrive, by real connections
-  kubectl isp trace --from 203.0.113.5 --to svc/web/frontend
-                                    a packet's way through the cluster, hop by hop
-
-Exit codes:
-  0  no problem
-  1  an error: the cluster cannot be read, or there is no such object
-  2  check: an exposed Service loses the source IP, or a policy misjudges
-     status: an object shown is not Ready, or no operator runs
-     plan: an object of the file would not become Ready
-     explain-node: the node is not as it should be
-     doctor: there are errors or warnings
-     rules: the rules are not what the pod's manifest says, loop, or leave something out
-     probe: a source IP is lost, or a connection is not as expected
-     trace: the packet is lost, or arrives without its source IP
-  3  plan --exit-code: applying the file would change something
-
-Environment:
-  KUBECONFIG              the kubeconfig, as for kubectl
-  LC_ALL, LC_CTYPE, LANG  with UTF-8, conditions are \u{2714} and \u{2716}, else ok and no
-  COLUMNS                 the width for wrapped lines, else the terminal's
-  NO_COLOR                no colours";
-
-const CHECK_EXAMPLES: &str = "\
-Examples:
-  kubectl isp check
-  kubectl isp check --service istio-system/istio-ingressgateway
-  kubectl isp check --write isp.yaml
-  kubectl isp check -o json | jq -r '.fit.mode'
-  kubectl isp check -o sarif > isp.sarif
-  kubectl isp check --from-dir dump     # `kubectl isp doctor --help` shows how to take a dump
-
-It works before anything of this project is installed, and only reads. The right to list services
-is mandatory; it says which other rights are missing, and what it cannot tell without them.
-
-Exit code 0: nothing is lost, 2: a line is marked as failed (a Service loses the source IP, a policy
-misjudges, or that cannot be told), 1: the cluster or the dump cannot be read.";
-
-const DOCTOR_EXAMPLES: &str = "\
-Examples:
-  kubectl isp doctor
-  kubectl isp doctor --service istio-system/istio-ingressgateway
-  kubectl isp doctor -o json | jq -r '.findings[].code'
-
-  kubectl get isp,isn,services,endpointslices,nodes,namespaces,pods,daemonsets,deployments,networkpolicies,ingresses -A -o yaml > dump/core.yaml
-  kubectl get configmap -n kube-system kube-proxy -o yaml > dump/kube-proxy.yaml
-  kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > dump/webhooks.yaml
-  kubectl get authorizationpolicies,envoyfilters,virtualservices,gateways.networking.istio.io -A -o yaml > dump/istio.yaml
-  kubectl get configmaps -A -l istio.io/rev -o yaml > dump/mesh.yaml
-  kubectl version -o yaml > dump/version.yaml
-  kubectl isp doctor --from-dir dump
-
-Exit code 0: no errors and no warnings, 2: errors or warnings, 1: the cluster or the dump cannot be read.";
-
-const PLAN_EXAMPLES: &str = "\
-Examples:
-  kubectl isp plan -f web.yaml
-  kubectl isp plan -f web.yaml -o json | jq -r '.steps[].actions[] | .action + \" \" + .object'
-  kubectl get isp web -o yaml | sed 's/ClusterOnly/Hidden/' | kubectl isp plan -f -
-
-The operator's own code makes the plan, on a copy of the cluster in memory. There
-every agent starts, every write is accepted, and nobody else changes anything.
-Nothing is written to the cluster. Exit code 2: an object of the file would not
-become Ready. With --exit-code, 3: applying the file would change something.
-
-A plan without access to the cluster:
-  kubectl get isp,isn,services,endpointslices,nodes,namespaces,pods,daemonsets,deployments -A --show-managed-fields -o yaml > dump/core.yaml
-  kubectl get configmap -n kube-system kube-proxy -o yaml > dump/kube-proxy.yaml
-  kubectl get serviceaccounts,clusterroles,clusterrolebindings -A --show-managed-fields -o yaml > dump/accounts.yaml
-  kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings --show-managed-fields -o yaml > dump/admission.yaml
-  kubectl isp plan -f web.yaml --from-dir dump --exit-code";
-
-const EXPLAIN_NODE_HELP: &str = "\
-Examples:
-  kubectl isp explain-node work-1
-  kubectl isp explain-node work-1 -o json | jq -r '.behind[]'
-
-Exit code 0: the node is as it should be, 2: it is not ready, or its agent is missing, failed or behind, 1: there is no such node.";
-
-const REPORT_EXAMPLES: &str = "\
-Examples:
-  kubectl isp report                              writes isp-report.html
-  kubectl isp report -f web.yaml                  compares with the state after the file is applied
-  kubectl isp report --service web/frontend -o -  one Service, to standard output
-  kubectl isp report --from-dir dump              from a dump, see `kubectl isp doctor --help`
-  kubectl isp report serve                        live, on http://127.0.0.1:8090/
-
-The page is one file. It needs no network, and it contains the names and addresses of the cluster:
-send it only to people who may know them.
-
-Exit code 0: the page was written, 1: the cluster or the dump cannot be read.";
-
-const RULES_EXAMPLES: &str = "\
-Examples:
-  kubectl isp rules web/frontend-1
-  kubectl isp rules web/frontend-1 --packet 'tcp 203.0.113.5 -> :8080'
-  kubectl isp rules web/frontend-1 --packet 'tcp uid 1000 -> 198.51.100.7:443'
-  kubectl isp rules web/frontend-1 -o json | jq -r .mode
-
-A packet is a protocol, its source, and its destination. Without a source, or with uid, gid or
-mark, a process of the pod sends it. Without a destination address, it is for the pod.
-
-A helper pod on the node of the pod reads the rules. It ends by itself, and this command
-deletes it, also when it is interrupted. The pod itself is not touched.
-
-Exit code 0: the rules are as the pod's manifest says, 2: they are not, they loop, or they leave
-something out, 1: they could not be read.";
-
-const PROBE_EXAMPLES: &str = "\
-Examples:
-  kubectl isp probe --service web/frontend
-  kubectl isp probe --service web/frontend --yes --save before.json
-  kubectl apply -f web.yaml
-  kubectl wait --for=condition=Ready isp/web
-  kubectl isp probe --service web/frontend --yes --compare before.json
-  kubectl isp probe --service istio-system/istio-ingressgateway --target own --yes
-
-Short-lived pods connect to every address of the target: from the network of pods and from
-that of nodes, on the nodes with endpoints and on two others. The target is a canary: our echo
-program behind a Service of the same shape, in the same namespace. With --target own it is the
-Service itself, and the source IP is read from the access log of its pods.
-
-The command says what it will create, and asks. It deletes everything at the end, also when it
-is interrupted. Pods that a killed command leaves behind end after eight minutes.
-
-Exit code 0: every source IP arrives and every connection is as expected, 2: not so, 1: the
-cluster could not be probed.";
-
-const TRACE_EXAMPLES: &str = "\
-Examples:
-  kubectl isp trace --from 203.0.113.5 --to svc/istio-system/istio-ingressgateway:443
-  kubectl isp trace --from 203.0.113.5 --to 192.0.2.10:443 --via edge-1
-  kubectl isp trace --from pod/web/frontend-1 --to node/work-1:30080
-  kubectl isp trace --from node/work-1 --to '[2001:db8::10]:443' -o json | jq -r '.paths[].outcome.result'
-  kubectl isp trace --from 203.0.113.5 --to svc/web/frontend --from-dir dump
-
-From outside, a Service is reached at its external addresses, or at the NodePort of each node if it
-has none. From inside, it is reached at its ClusterIP. `kubectl isp doctor --help` shows how to take
-a dump.
-
-Exit code 0: every way leads to its end with the source IP; traffic of the cluster itself may have an
-address of its own node. 2: a way loses the source IP, is refused or dropped, or is unclear. 1: the
-cluster or the dump cannot be read, or does not have what is asked for.";
-
 /// Checks clusters, shows the state of IngressSourcePreserves, plans changes, explains nodes and
 /// pods, finds faults, traces packets.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-isp", bin_name = "kubectl isp", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "kubectl-isp", bin_name = "kubectl isp", version, arg_required_else_help = true, after_help = help::EXAMPLES)]
 pub struct Cli {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
@@ -199,34 +46,34 @@ pub(crate) struct PlaceArgs {
 pub(crate) enum Command {
     /// Check which exposed Services lose the client's source IP, which policies misjudge, and which
     /// mode fits; propose an object. Nothing needs to be installed.
-    #[command(after_help = CHECK_EXAMPLES)]
+    #[command(after_help = help::CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Show the state of objects: conditions, what the operator waits for, problems and remedies.
     Status(StatusArgs),
     /// Show the changes that applying a file would cause, step by step. Nothing is written.
-    #[command(after_help = PLAN_EXAMPLES)]
+    #[command(after_help = help::PLAN_EXAMPLES)]
     Plan(PlanArgs),
     /// Explain which preserved Services a node may see, why, and what its agent has acknowledged.
-    #[command(after_help = EXPLAIN_NODE_HELP)]
+    #[command(after_help = help::EXPLAIN_NODE_HELP)]
     ExplainNode(ExplainNodeArgs),
     /// Find faults that lose the client's source IP, with remedies. Nothing is written without
     /// --rules.
-    #[command(after_help = DOCTOR_EXAMPLES)]
+    #[command(after_help = help::DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
     /// Write a page that shows the paths to Services and whose address arrives, before and after.
     /// Nothing is written to the cluster.
-    #[command(after_help = REPORT_EXAMPLES)]
+    #[command(after_help = help::REPORT_EXAMPLES)]
     Report(ReportArgs),
     /// Explain the redirect rules of a running pod: which mode is in force, and which ports go
     /// where.
-    #[command(after_help = RULES_EXAMPLES)]
+    #[command(after_help = help::RULES_EXAMPLES)]
     Rules(RulesArgs),
     /// Connect to every address of a Service from pods, nodes and this machine, and show the source
     /// IPs that arrive.
-    #[command(after_help = PROBE_EXAMPLES)]
+    #[command(after_help = help::PROBE_EXAMPLES)]
     Probe(ProbeArgs),
     /// Follow a packet through the cluster: which node changes which address, and why.
-    #[command(after_help = TRACE_EXAMPLES)]
+    #[command(after_help = help::TRACE_EXAMPLES)]
     Trace(TraceArgs),
     /// Print a completion script for `kubectl-isp`.
     Completion {
@@ -289,17 +136,24 @@ pub(crate) struct ExplainNodeArgs {
     pub(crate) output: Option<ListFormat>,
 }
 
+/// The examined part of a cluster, of `check` and `doctor`.
 #[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
-    /// Check only what affects this Service.
+pub(crate) struct ExamineArgs {
+    /// Check only what affects this Service, whether an object preserves it or not.
     #[arg(short, long, value_name = "NAMESPACE/NAME", value_parser = key)]
     pub(crate) service: Option<Key>,
-    /// json, yaml: all checks, for scripts; sarif: those that failed, for code scanners.
+    /// json, yaml: what failed and what passed, for scripts; sarif: what failed, for code scanners.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<FindingFormat>,
     /// Check a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
     #[arg(long, value_name = "DUMP")]
     pub(crate) from_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) examine: ExamineArgs,
     /// Write the proposed object to this file. An existing file is not replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
@@ -310,16 +164,8 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Check only what affects this Service, whether an object preserves it or not.
-    #[arg(short, long, value_name = "NAMESPACE/NAME", value_parser = key)]
-    pub(crate) service: Option<Key>,
-    /// json, yaml: the findings and the checks that passed, for scripts; sarif: the findings, for
-    /// code scanners.
-    #[arg(short, long, value_name = "FORMAT")]
-    pub(crate) output: Option<FindingFormat>,
-    /// Check a dump instead of a cluster: a directory with files of `kubectl get -o yaml`.
-    #[arg(long, value_name = "DUMP")]
-    pub(crate) from_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) examine: ExamineArgs,
     /// Compare sidecars with the packet rules of their pods as well. Runs helper pods, see `rules`.
     #[arg(long, conflicts_with = "from_dir")]
     pub(crate) rules: bool,

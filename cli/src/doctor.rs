@@ -71,22 +71,22 @@ pub(crate) async fn facts(
 }
 
 pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Outcome, CommandError> {
-    let connection = match &arguments.from_dir {
+    let connection = match &arguments.examine.from_dir {
         Some(_) => None,
         None => Some(Connection::open(place).await?),
     };
-    let (cluster, now) = facts(connection.as_ref(), arguments.from_dir.as_deref()).await?;
-    if let Some(service) = &arguments.service
+    let (cluster, now) = facts(connection.as_ref(), arguments.examine.from_dir.as_deref()).await?;
+    if let Some(service) = &arguments.examine.service
         && !cluster.services.contains_key(service)
     {
         return Err(CommandError::NoService(service.clone()));
     }
-    let mut examination = examine(&cluster, arguments.service.as_ref(), now);
+    let mut examination = examine(&cluster, arguments.examine.service.as_ref(), now);
     if let Some(connection) = connection.filter(|_| arguments.rules) {
-        let pods = pod_rules::samples(&cluster, arguments.service.as_ref());
+        let pods = pod_rules::samples(&cluster, arguments.examine.service.as_ref());
         examination.add(pod_rules::compare(&connection, &arguments.helper, &pods).await?);
     }
-    match arguments.output {
+    match arguments.examine.output {
         None => output::print_painted(&report::text(&cluster, &examination, output::width()))?,
         Some(FindingFormat::Json) => output::print(&output::json(&examination)?)?,
         Some(FindingFormat::Yaml) => output::print(&output::yaml(&examination)?)?,
