@@ -71,6 +71,8 @@ pub(crate) struct BesideAcknowledgement {
 
 impl Acknowledgement for BesideAcknowledgement {
     const MODE: AgentMode = AgentMode::Beside;
+    // The tables stay, and the next agent adopts them.
+    const OUTLIVES_AGENT: bool = true;
 
     fn applied(&self) -> bool {
         self.applied && self.error.is_none()

@@ -62,6 +62,8 @@ pub(crate) struct FilterAcknowledgement {
 
 impl Acknowledgement for FilterAcknowledgement {
     const MODE: AgentMode = AgentMode::Filter;
+    // Another kube-proxy may have written rules meanwhile.
+    const OUTLIVES_AGENT: bool = false;
 
     fn applied(&self) -> bool {
         self.kube_proxy.synced_at.is_some()

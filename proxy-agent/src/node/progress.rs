@@ -23,6 +23,9 @@ pub(crate) trait Progress: Send + Sync + 'static {
 pub(crate) trait Acknowledgement: Send + Sync {
     const MODE: AgentMode;
 
+    /// Whether an acknowledgement stays true while the agent restarts.
+    const OUTLIVES_AGENT: bool;
+
     /// Says whether the node has taken over the view.
     fn applied(&self) -> bool;
 

@@ -38,6 +38,9 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest pause between two looks at the state.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// How long a new agent lets the report of the agent before it stand while it takes over.
+const TAKES_OVER: Duration = Duration::from_secs(15);
+
 /// Identifies the reporting agent.
 pub(crate) struct ReportingAgent {
     pub(crate) node: String,
@@ -77,6 +80,7 @@ struct Report {
 impl<P: Progress> Reporter<P> {
     /// Reports changes, and rewrites a report that somebody changed or deleted. Does not return.
     pub(super) async fn run(mut self) {
+        let began = Instant::now();
         let mut views = self.view.subscribe();
         let mut written: Option<Report> = None;
         let (mut repairs, mut backoff) = (RepairPacing::default(), WriteBackoff::default());
@@ -93,7 +97,13 @@ impl<P: Progress> Reporter<P> {
                 let differs = before
                     .is_some_and(|before| self.observed.borrow_and_update().differs_from(&before.status));
                 let repair = repairs.due(differs, Instant::now());
-                let due = if is_new { Duration::ZERO } else { repair.unwrap_or(IDLE) };
+                let due = match before {
+                    None if P::Acknowledgement::OUTLIVES_AGENT && !acknowledgement.applied() => {
+                        held_back(&self.observed.borrow(), began.elapsed())
+                    }
+                    _ if is_new => Duration::ZERO,
+                    _ => repair.unwrap_or(IDLE),
+                };
                 let due = due.max(backoff.wait(Instant::now()));
                 if due.is_zero() {
                     let report = report(facts, before, Timestamp::now());
@@ -146,6 +156,13 @@ impl<P: Progress> Reporter<P> {
             result => result.map(drop),
         }
     }
+}
+
+/// How much longer the first report waits while the agent takes over the rules of the agent before.
+/// What that one has acknowledged is still true. If it were taken back until the first sync, the
+/// operator would show the Services of a single ingress node on every node for a while.
+fn held_back(observed: &ObservedStatus, since_start: Duration) -> Duration {
+    if observed.may_acknowledge() { TAKES_OVER.saturating_sub(since_start) } else { Duration::ZERO }
 }
 
 /// Collects the facts that the report may claim. Pure.

@@ -23,6 +23,18 @@ pub(crate) enum ObservedStatus {
 }
 
 impl ObservedStatus {
+    /// Says whether the status may acknowledge a view. Without having read it, it may.
+    pub(super) fn may_acknowledge(&self) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Gone => false,
+            Self::Present(status) => {
+                let mut views = status["views"].as_array().into_iter().flatten();
+                views.any(|view| view["received"] == true)
+            }
+        }
+    }
+
     /// Says whether a part of the written status is missing. Additions of others do not count.
     pub(super) fn differs_from(&self, written: &IngressSourceNodeStatus) -> bool {
         match self {

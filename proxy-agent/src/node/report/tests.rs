@@ -28,6 +28,20 @@ fn an_object_in_doubt_is_never_acknowledged() {
 }
 
 #[test]
+fn a_restarted_agent_lets_the_acknowledgement_before_stand_until_it_has_taken_over() {
+    let second = Duration::from_secs(1);
+    let present = |received: bool| ObservedStatus::Present(json!({"views": [{"received": received}]}));
+    for observed in [present(true), ObservedStatus::Unknown] {
+        assert_eq!(held_back(&observed, second) + second, TAKES_OVER);
+    }
+    assert_eq!(held_back(&present(true), TAKES_OVER + second), Duration::ZERO, "it has taken too long");
+    // Nothing is taken back.
+    for observed in [present(false), ObservedStatus::Present(json!(null)), ObservedStatus::Gone] {
+        assert_eq!(held_back(&observed, second), Duration::ZERO);
+    }
+}
+
+#[test]
 fn times_move_only_when_something_happened() {
     let ready = facts_of(&["one"], &FilterAcknowledgement::synced(1, Some(true)));
     let (early, late) = (Timestamp::UNIX_EPOCH, Timestamp::now());
