@@ -33,6 +33,7 @@ mod tests;
 
 use isp_plan::Key;
 use k8s_openapi::jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::fit::{Fit, fit};
@@ -40,17 +41,16 @@ use self::line::{Line, Section, State};
 use self::proposal::Proposal;
 use crate::Outcome;
 use crate::cli::{CheckArgs, FindingFormat, PlaceArgs};
-use crate::connection::Connection;
+use crate::doctor::Origin;
 use crate::doctor::cluster::Cluster;
 use crate::doctor::examine::examine;
 use crate::doctor::kinds::Kind;
-use crate::doctor::{dump, live};
 use crate::error::CommandError;
 use crate::output::{self, Symbols};
 use crate::sarif;
 
-/// The result of all checks. Scripts rely on the serialized field names.
-#[derive(Debug, Serialize)]
+/// The result of all checks.
+#[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Check {
     /// The version of the API server, if it is known.
     kubernetes: Option<String>,
@@ -95,21 +95,18 @@ pub(crate) async fn run(place: &PlaceArgs, arguments: &CheckArgs) -> Result<Outc
         // Before a cluster is read for nothing.
         write::refuse_existing(path)?;
     }
-    let (cluster, now) = if let Some(path) = &arguments.examine.from_dir {
-        let (cluster, taken) = dump::read(path)?;
-        if !cluster.knows(Kind::Service) {
-            let problem = "there is no Service in it, so nothing can be checked; `kubectl isp doctor --help` shows how to take a dump";
-            return Err(CommandError::Document {
-                place: path.display().to_string(),
-                problem: problem.to_owned(),
-            });
-        }
-        (cluster, taken)
-    } else {
-        let connection = Connection::open(place).await?;
-        // Without Services there is nothing to say. All other kinds may be missing.
-        (live::read(&connection, &[Kind::Service]).await?, Timestamp::now())
-    };
+    let origin = Origin::open(place, arguments.examine.from_dir.as_deref()).await?;
+    // Without Services there is nothing to say. All other kinds may be missing.
+    let (cluster, now) = origin.facts(&[Kind::Service]).await?;
+    if let Origin::Dump(path) = &origin
+        && !cluster.knows(Kind::Service)
+    {
+        let problem = "there is no Service in it, so nothing can be checked; `kubectl isp doctor --help` shows how to take a dump";
+        return Err(CommandError::Document {
+            place: path.display().to_string(),
+            problem: problem.to_owned(),
+        });
+    }
     let service = arguments.examine.service.as_ref();
     if let Some(service) = service.filter(|service| !cluster.services.contains_key(service)) {
         return Err(CommandError::NoService(service.clone()));

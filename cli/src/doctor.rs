@@ -3,7 +3,7 @@
 //! | module | knows |
 //! |---|---|
 //! | `kinds`, `intake`, `cluster` | the kinds that are read, and the facts taken from them |
-//! | `live`, `dump` | the two sources of facts |
+//! | `origin`, `live`, `dump` | the two sources of facts |
 //! | `examine` | the checks, a pure function |
 //! | `judgement` | whether a policy that compares addresses sees the client's |
 //! | `selection` | the pods behind a Service |
@@ -11,10 +11,12 @@
 //! | `lists` | address lists of `NetworkPolicy`s and of ingress controllers |
 //! | `paths` | the facts of `trace` |
 //! | `pod_rules` | the packet rules of pods, with `--rules` |
+//! | `balancer` | annotations by which a load balancer is a proxy |
 //! | `network` | pod networks and Service proxies, as far as they are recognized |
 //! | `finding`, `runbook` | the codes, their severities, and their sections in the runbook |
 //! | `report` | the text |
 
+mod balancer;
 pub(crate) mod cluster;
 pub(crate) mod dump;
 pub(crate) mod examine;
@@ -26,6 +28,7 @@ mod lists;
 pub(crate) mod live;
 pub(crate) mod mesh;
 pub(crate) mod network;
+mod origin;
 mod paths;
 mod pod_rules;
 mod policy;
@@ -38,53 +41,34 @@ pub(crate) mod selection;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::path::Path;
-
-use k8s_openapi::jiff::Timestamp;
-
 pub(crate) use self::cluster::{Cluster, Node as NodeFacts, Service as ServiceFacts};
 pub(crate) use self::examine::{Examination, examine};
 use self::finding::Finding;
 pub(crate) use self::finding::{Code, Severity};
 use self::kinds::Kind;
+pub(crate) use self::origin::Origin;
 pub(crate) use self::paths::{PathFacts, live_path_facts, path_facts, path_facts_of};
 use crate::Outcome;
 use crate::cli::{DoctorArgs, FindingFormat, PlaceArgs};
-use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::output;
 use crate::sarif;
 
-/// Reads all facts of a dump or, without one, of the cluster, and their time.
-pub(crate) async fn facts(
-    connection: Option<&Connection>,
-    dump: Option<&Path>,
-) -> Result<(Cluster, Timestamp), CommandError> {
-    match (dump, connection) {
-        // A dump is judged as of the time when it was taken.
-        (Some(path), _) => dump::read(path),
-        (None, Some(connection)) => {
-            Ok((live::read(connection, &[Kind::IngressSourcePreserve]).await?, Timestamp::now()))
-        }
-        (None, None) => Err(CommandError::NoCluster("there is neither a dump nor a connection".to_owned())),
-    }
-}
+/// The kinds without which nothing can be said.
+pub(crate) const NEEDED: [Kind; 1] = [Kind::IngressSourcePreserve];
 
 pub(crate) async fn run(place: &PlaceArgs, arguments: &DoctorArgs) -> Result<Outcome, CommandError> {
-    let connection = match &arguments.examine.from_dir {
-        Some(_) => None,
-        None => Some(Connection::open(place).await?),
-    };
-    let (cluster, now) = facts(connection.as_ref(), arguments.examine.from_dir.as_deref()).await?;
+    let origin = Origin::open(place, arguments.examine.from_dir.as_deref()).await?;
+    let (cluster, now) = origin.facts(&NEEDED).await?;
     if let Some(service) = &arguments.examine.service
         && !cluster.services.contains_key(service)
     {
         return Err(CommandError::NoService(service.clone()));
     }
     let mut examination = examine(&cluster, arguments.examine.service.as_ref(), now);
-    if let Some(connection) = connection.filter(|_| arguments.rules) {
+    if let Some(connection) = origin.connection().filter(|_| arguments.rules) {
         let pods = pod_rules::samples(&cluster, arguments.examine.service.as_ref());
-        examination.add(pod_rules::compare(&connection, &arguments.helper, &pods).await?);
+        examination.add(pod_rules::compare(connection, &arguments.helper, &pods).await?);
     }
     match arguments.examine.output {
         None => output::print_painted(&report::text(&cluster, &examination, output::width()))?,

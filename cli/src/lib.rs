@@ -27,6 +27,7 @@ mod error;
 mod explain_node;
 mod helper;
 mod output;
+mod outside;
 mod plan;
 mod probe;
 pub mod progress;

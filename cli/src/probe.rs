@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `subject` | the Service and the nodes, read from the cluster |
 //! | `nodes` | which nodes run targets and clients; pure |
+//! | `sidecar` | whether sidecars hide clients from the Service's own pods |
 //! | `canary` | the shape of the canary, and whether it is treated as the Service is; pure |
 //! | `pods` | the manifests; pure |
 //! | `consent` | what will be created, and the user's consent |
@@ -32,12 +33,14 @@ mod report;
 mod run;
 mod saved;
 mod session;
+mod sidecar;
 mod subject;
 mod table;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use self::canary::Treatment;
+pub(crate) use self::compare::Compared;
 use self::consent::Plan;
 pub(crate) use self::error::ProbeError;
 use self::nodes::NoChoice;
@@ -105,6 +108,11 @@ pub(crate) async fn run(place: &PlaceArgs, arguments: &ProbeArgs) -> Result<Outc
     }
     let helper_namespace = &arguments.helper.helper_namespace;
     check_rights(connection, &subject, target, helper_namespace).await?;
+    if target == TargetKind::Canary
+        && let Some(pod) = sidecar::hiding(connection, &subject).await?
+    {
+        return Err(ProbeError::Hidden { service: subject.key, pod }.into());
+    }
     let image = match &arguments.helper.image {
         Some(image) => image.clone(),
         None => image::probe(connection, &arguments.helper.operator_namespace).await,
@@ -155,8 +163,8 @@ fn print(report: &Report, before: Option<&Report>, format: Option<ListFormat>) -
             }
             output::print_painted(&text)?
         }
-        Some(ListFormat::Json) => output::print(&output::json(&compare::Compared { report, changes })?)?,
-        Some(ListFormat::Yaml) => output::print(&output::yaml(&compare::Compared { report, changes })?)?,
+        Some(ListFormat::Json) => output::print(&output::json(&Compared { report, changes })?)?,
+        Some(ListFormat::Yaml) => output::print(&output::yaml(&Compared { report, changes })?)?,
     };
     Ok(())
 }

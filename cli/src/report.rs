@@ -35,18 +35,15 @@ use isp_report::page::{Use, html};
 pub(crate) use self::serve::parse_listen;
 use crate::Outcome;
 use crate::cli::{PlaceArgs, ReportArgs, ReportCommand};
-use crate::connection::Connection;
+use crate::doctor::Origin;
 use crate::error::CommandError;
 use crate::{output, plan};
 
 pub(crate) async fn run(place: &PlaceArgs, arguments: &ReportArgs) -> Result<Outcome, CommandError> {
     // The file is read first: a mistake in it is reported without a cluster.
     let wanted = arguments.file.as_deref().map(plan::file::read).transpose()?;
-    let connection = match &arguments.from_dir {
-        Some(_) => None,
-        None => Some(Connection::open(place).await?),
-    };
-    let source = facts::Source { place, arguments, connection: connection.as_ref(), wanted };
+    let origin = Origin::open(place, arguments.from_dir.as_deref()).await?;
+    let source = facts::Source { place, arguments, origin, wanted };
     if let Some(ReportCommand::Serve(listen)) = &arguments.command {
         return serve::run(&source, listen).await;
     }

@@ -6,19 +6,24 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
+use crate::check::Check;
 use crate::doctor::Examination;
 use crate::explain_node::NodeReport;
 use crate::plan::Forecast;
-use crate::rules;
+use crate::probe::Compared;
+use crate::{rules, trace};
 
 /// The name of each command with output for scripts, and the schema of that output. `status` prints
 /// objects of the API, which have their schema in the CRDs.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        of::<Check>("check"),
         of::<Examination>("doctor"),
         of::<NodeReport>("explain-node"),
         of::<Forecast>("plan"),
+        of::<Compared<'_>>("probe"),
         of::<rules::Report<'_>>("rules"),
+        of::<trace::Report>("trace"),
     ]
 }
 

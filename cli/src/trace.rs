@@ -14,7 +14,8 @@ mod group;
 mod report;
 mod resolve;
 
-use isp_paths::{Impossible, Key, Path, Protocol, paths};
+use isp_paths::{Impossible, Key, Path, Protocol, Source, paths};
+use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -23,9 +24,10 @@ pub(crate) use self::report::result;
 use self::resolve::requests;
 use crate::Outcome;
 use crate::cli::{ListFormat, PlaceArgs, ProtocolArg, TraceArgs};
-use crate::doctor::{PathFacts, path_facts};
+use crate::doctor::{Origin, PathFacts, path_facts};
 use crate::error::CommandError;
 use crate::output;
+use crate::outside::unseen;
 
 /// Why nothing can be traced.
 #[derive(Debug, Error)]
@@ -53,21 +55,25 @@ pub enum TraceError {
 }
 
 /// Everything that is printed.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+pub(crate) struct Report {
+    /// The client, as it was asked.
     from: String,
+    /// The destination, as it was asked.
     to: String,
+    /// `tcp`, `udp` or `sctp`.
     protocol: &'static str,
     /// Whether every way ends well.
     fine: bool,
-    /// What was not read.
+    /// What was not read, or is in no object.
     gaps: Vec<String>,
+    /// Every way that the packet may take.
     paths: Vec<Path>,
 }
 
 pub(crate) async fn run(place: &PlaceArgs, arguments: &TraceArgs) -> Result<Outcome, CommandError> {
-    let facts = path_facts(place, arguments.from_dir.as_deref()).await?;
+    let facts = path_facts(&Origin::open(place, arguments.from_dir.as_deref()).await?).await?;
     let report = trace(facts, arguments)?;
     match arguments.output {
         None => output::print_painted(&report::text(&report, output::width()))?,
@@ -78,7 +84,7 @@ pub(crate) async fn run(place: &PlaceArgs, arguments: &TraceArgs) -> Result<Outc
 }
 
 fn trace(facts: PathFacts, arguments: &TraceArgs) -> Result<Report, TraceError> {
-    let PathFacts { cluster, gaps } = facts;
+    let PathFacts { cluster, mut gaps } = facts;
     let protocol = match arguments.protocol {
         ProtocolArg::Tcp => Protocol::Tcp,
         ProtocolArg::Udp => Protocol::Udp,
@@ -87,6 +93,11 @@ fn trace(facts: PathFacts, arguments: &TraceArgs) -> Result<Report, TraceError> 
     let mut found: Vec<Path> = Vec::new();
     for request in requests(&cluster, &arguments.from, &arguments.to, protocol, arguments.via.as_deref())? {
         found.extend(paths(&cluster, &request)?);
+    }
+    let is_kept =
+        |path: &Path| matches!(&path.outcome, isp_paths::Outcome::Delivered(delivery) if delivery.kept);
+    if matches!(arguments.from.0, Source::Outside(_)) && found.iter().any(is_kept) {
+        gaps.push(unseen());
     }
     Ok(Report {
         from: arguments.from.to_string(),

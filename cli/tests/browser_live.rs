@@ -1,4 +1,5 @@
-//! `report serve` in a real browser: an open page follows the cluster.
+//! Reports of real clusters, from their dumps, in a real browser: all of a page is drawn and can be
+//! used, and an open page of `report serve` follows the cluster.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -7,7 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use isp_testkit::browser::report::{choose_service, data, expect_whole};
 use isp_testkit::browser::{Browser, Key};
+use isp_testkit::plugin::{dump, ended, on_dump};
 use serde_json::json;
 
 /// It only bounds a test that fails.
@@ -40,6 +43,20 @@ impl Drop for Server {
 }
 
 #[test]
+fn all_of_a_real_clusters_report_is_drawn_and_everybody_can_use_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut browser = Browser::start();
+    for name in ["untouched", "healthy"] {
+        let path = directory.path().join(name).with_extension("html");
+        let arguments = ["-o", path.to_str().unwrap()];
+        let mut report = on_dump(env!("CARGO_BIN_EXE_kubectl-isp"), "report", &dump(name), &arguments);
+        assert_eq!(ended(report.output().unwrap()).code, Some(0), "{name}");
+        let mut page = browser.open(&format!("file://{}", path.display()));
+        expect_whole(&mut page, &data(&std::fs::read_to_string(&path).unwrap()));
+    }
+}
+
+#[test]
 fn an_open_page_follows_the_cluster_and_keeps_what_the_reader_chose() {
     let directory = tempfile::tempdir().unwrap();
     let untouched = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor/untouched");
@@ -52,8 +69,7 @@ fn an_open_page_follows_the_cluster_and_keeps_what_the_reader_chose() {
     let mut page = browser.open(&server.address);
     let lost = "document.querySelectorAll('svg .path.lost').length";
     assert_ne!(page.evaluate(lost), json!(0));
-    page.evaluate("document.querySelector('#service').value = 'istio-system/istio-ingressgateway'");
-    page.evaluate("document.querySelector('#service').dispatchEvent(new Event('change'))");
+    choose_service(&mut page, "istio-system/istio-ingressgateway");
     let shown = page.evaluate("document.querySelector('#service').value");
     assert_eq!(shown, json!("istio-system/istio-ingressgateway"));
 

@@ -3,31 +3,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
 use isp_lab::docs;
+use isp_testkit::plugin::{Ended, dump, ended, on_dump};
+use isp_testkit::schema::assert_output;
 use serde_json::Value;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-isp");
 
 const GATEWAY: &str = "istio-system/istio-ingressgateway";
 
-fn dump(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor").join(name)
-}
-
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-fn run(command: &str, dump: &Path, arguments: &[&str], locale: &str) -> Ended {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
-    program.arg(command).arg("--from-dir").arg(dump).args(arguments);
-    program.env("KUBECONFIG", "/nowhere/kubeconfig").env("LC_ALL", locale);
-    let Output { status, stdout, stderr } = program.output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+fn run(name: &str, dump: &Path, arguments: &[&str], locale: &str) -> Ended {
+    ended(on_dump(PROGRAM, name, dump, arguments).env("LC_ALL", locale).output().unwrap())
 }
 
 fn check(dump: &Path, arguments: &[&str]) -> Ended {
@@ -89,6 +78,14 @@ fn one_service_decides_the_exit_code_if_it_is_asked_about() {
     let told = check(&dump("healthy"), &["--service", "web/absent"]);
     assert_eq!((told.code, told.stdout.as_str()), (Some(1), ""));
     assert_eq!(told.stderr, "error: there is no Service web/absent; `kubectl get services -A` lists them\n");
+}
+
+#[test]
+fn output_for_scripts_is_as_its_schema_says() {
+    for dump in [dump("untouched"), dump("healthy"), sound().path().to_owned()] {
+        let told = check(&dump, &["-o", "json"]);
+        assert_output("check", &serde_json::from_str(&told.stdout).unwrap());
+    }
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn a_terminal_shows_what_is_awaited_and_nothing_else_does() {
 #[test]
 fn the_examples_of_output_are_as_the_schemas_say() {
     let examples = isp_lab::docs::examples("docs/output.md", "json").unwrap();
-    let commands = ["plan", "explain-node", "rules", "doctor"];
+    let commands = ["check", "plan", "explain-node", "rules", "doctor", "trace", "probe"];
     assert_eq!(examples.len(), commands.len());
     for (command, example) in commands.iter().zip(&examples) {
         isp_testkit::schema::assert_output(command, &serde_json::from_str(example).unwrap());

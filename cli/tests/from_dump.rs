@@ -3,32 +3,21 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
 use isp_lab::docs;
+use isp_testkit::plugin::{Ended, dump, ended, on_dump};
 use serde_json::{Value, json};
 
-fn dump(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor").join(name)
-}
-
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-isp");
 
 fn doctor(dump: &Path, arguments: &[&str]) -> Ended {
-    on_dump("doctor", dump, arguments)
+    run("doctor", dump, arguments)
 }
 
-fn on_dump(name: &str, dump: &Path, arguments: &[&str]) -> Ended {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
-    command.arg(name).arg("--from-dir").arg(dump).args(arguments).env("KUBECONFIG", "/nowhere/kubeconfig");
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+fn run(name: &str, dump: &Path, arguments: &[&str]) -> Ended {
+    ended(on_dump(PROGRAM, name, dump, arguments).output().unwrap())
 }
 
 /// The healthy dump with a change of its text.
@@ -249,7 +238,7 @@ fn a_plan_of_a_dump_tells_by_its_exit_code_whether_something_would_change() {
     let directory = tempfile::tempdir().unwrap();
     let file = object(&directory);
     for (arguments, code) in [(&[][..], 0), (&["--exit-code"], 3)] {
-        let told = on_dump("plan", &dump("untouched"), &[&["-f", &file], arguments].concat());
+        let told = run("plan", &dump("untouched"), &[&["-f", &file], arguments].concat());
         assert_eq!((told.code, told.stderr.as_str()), (Some(code), ""), "{}", told.stdout);
         assert!(
             told.stdout.starts_with("web would be created\nnote: the dump was taken without "),
@@ -266,14 +255,14 @@ fn a_plan_of_a_dump_tells_by_its_exit_code_whether_something_would_change() {
         text.replace("{name: web}", "{name: web, uid: a, generation: 1}"),
     )
     .unwrap();
-    let told = on_dump("plan", there.path(), &["-f", &file_again, "--exit-code", "-o", "json"]);
+    let told = run("plan", there.path(), &["-f", &file_again, "--exit-code", "-o", "json"]);
     assert_eq!(told.code, Some(0), "{}{}", told.stdout, told.stderr);
     let json: Value = serde_json::from_str(&told.stdout).unwrap();
     isp_testkit::schema::assert_output("plan", &json);
     assert_eq!(json["objects"][0]["change"], "unchanged");
     // An object that would not become Ready is worse than a change.
     std::fs::write(&file, text.replace("role.kubernetes.io/ingress", "role.kubernetes.io/nowhere")).unwrap();
-    let told = on_dump("plan", &dump("untouched"), &["-f", &file, "--exit-code"]);
+    let told = run("plan", &dump("untouched"), &["-f", &file, "--exit-code"]);
     assert_eq!(told.code, Some(2), "{}", told.stdout);
 }
 
@@ -281,7 +270,7 @@ fn a_plan_of_a_dump_tells_by_its_exit_code_whether_something_would_change() {
 fn a_dump_that_a_plan_cannot_use_is_refused_with_the_command_that_completes_it() {
     let directory = tempfile::tempdir().unwrap();
     let file = object(&directory);
-    let told = on_dump("plan", &dump("healthy"), &["-f", &file]);
+    let told = run("plan", &dump("healthy"), &["-f", &file]);
     assert_eq!((told.code, told.stdout.as_str()), (Some(1), ""));
     assert!(
         told.stderr.contains("lacks what the plan depends on; add it with `kubectl get "),
@@ -290,6 +279,6 @@ fn a_dump_that_a_plan_cannot_use_is_refused_with_the_command_that_completes_it()
     );
     assert!(told.stderr.contains(" -A --show-managed-fields -o yaml > "), "{}", told.stderr);
     let empty = tempfile::tempdir().unwrap();
-    let told = on_dump("plan", empty.path(), &["-f", &file]);
+    let told = run("plan", empty.path(), &["-f", &file]);
     assert!(told.stderr.contains("`kubectl isp plan --help` shows how to take a dump"), "{}", told.stderr);
 }

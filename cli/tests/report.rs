@@ -3,14 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
+use isp_testkit::browser::report::data;
+use isp_testkit::plugin::dump;
 use serde_json::Value;
-
-fn dump(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor").join(name)
-}
 
 fn report(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kubectl-isp")).arg("report").args(arguments).output().unwrap()
@@ -22,12 +20,6 @@ fn page(dump: &Path, arguments: &[&str]) -> String {
     let Output { status, stdout, stderr } = report(&all);
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
     String::from_utf8(stdout).unwrap()
-}
-
-/// The data that the page's script draws.
-fn data(page: &str) -> Value {
-    let start = page.split("id=\"data\">").nth(1).unwrap();
-    serde_json::from_str(start.split("</script>").next().unwrap()).unwrap()
 }
 
 /// The outcomes of the paths from a kind of source to a kind of address of Istio's gateway.
@@ -79,11 +71,26 @@ fn non_ingress_nodes_that_behave_alike_are_one_path() {
 }
 
 #[test]
+fn a_pod_that_connects_is_not_the_one_behind_the_service_if_its_node_has_another() {
+    let data = data(&page(&dump("healthy"), &["--service", "plain/echo"]));
+    let paths = data["paths"].as_array().unwrap().iter();
+    let mut own = paths.filter(|path| path["from"]["kind"] == "pod" && path["to"]["kind"] == "cluster-ip");
+    assert!(own.all(|path| path["journeys"][0]["arrives"] == path["from"]["address"]), "{data:#}");
+}
+
+#[test]
 fn the_page_tells_the_policies_the_findings_and_the_gaps() {
     let page = page(&dump("untouched"), &[]);
+    assert!(!page.contains("before the first node"), "no client keeps its address");
     for part in ["Fails open", "Fails closed", "ISP701", "ISP702", "A dump has no Events"] {
         assert!(page.contains(part), "{part}");
     }
+}
+
+#[test]
+fn a_page_that_says_preserved_says_what_it_cannot_see() {
+    let page = page(&dump("healthy"), &[]);
+    assert!(page.contains("Whether NAT or a proxy before the first node replaces the source IP"));
 }
 
 #[test]

@@ -3,32 +3,21 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
 use isp_lab::docs;
+use isp_testkit::plugin::{Ended, dump, ended, on_dump};
+use isp_testkit::schema::assert_output;
 use serde_json::Value;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-isp");
 
 const CLIENT: &str = "198.51.100.10";
 const GATEWAY: &str = "svc/istio-system/istio-ingressgateway:80";
 
-fn dump(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor").join(name)
-}
-
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
 fn trace(dump: &Path, arguments: &[&str]) -> Ended {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-isp"));
-    command.arg("trace").args(arguments).arg("--from-dir").arg(dump);
-    let Output { status, stdout, stderr } =
-        command.env("KUBECONFIG", "/nowhere/kubeconfig").output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+    ended(on_dump(PROGRAM, "trace", dump, arguments).output().unwrap())
 }
 
 /// The results of all ways, as JSON.
@@ -36,6 +25,7 @@ fn outcomes(name: &str, from: &str, to: &str) -> (Option<i32>, Vec<Value>) {
     let told = trace(&dump(name), &["--from", from, "--to", to, "-o", "json"]);
     assert_eq!(told.stderr, "");
     let report: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_output("trace", &report);
     let paths = report["paths"].as_array().unwrap().iter();
     (told.code, paths.map(|path| path["outcome"].clone()).collect())
 }
@@ -61,6 +51,17 @@ fn with_the_object_the_clients_address_arrives_at_the_gateway() {
 }
 
 #[test]
+fn what_happens_before_the_first_node_is_not_known() {
+    for (name, from, expected) in
+        [("healthy", CLIENT, 1), ("healthy", "node/work-1", 0), ("untouched", CLIENT, 0)]
+    {
+        let told = trace(&dump(name), &["--from", from, "--to", "192.0.2.10:80"]);
+        let gap = "\nnot known: whether NAT or a proxy before the first node replaces the source IP is not visible in the cluster;";
+        assert_eq!(told.stdout.matches(gap).count(), expected, "{name}, {from}: {}", told.stdout);
+    }
+}
+
+#[test]
 fn before_the_object_every_node_replaces_it() {
     let (code, found) = outcomes("untouched", CLIENT, GATEWAY);
     assert_eq!(code, Some(2));
@@ -75,6 +76,7 @@ fn traffic_of_the_cluster_itself_goes_out_to_the_ingress_node_with_the_object() 
         let told = trace(&dump(name), &arguments);
         assert_eq!(told.code, Some(0), "{} {}", told.stdout, told.stderr);
         let report: Value = serde_yaml::from_str(&told.stdout).unwrap();
+        assert_output("trace", &report);
         let hops = report["paths"][0]["hops"].as_array().unwrap().iter();
         hops.map(|hop| format!("{} {}", hop["place"].as_str().unwrap(), hop["actor"].as_str().unwrap()))
             .collect()

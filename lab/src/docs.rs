@@ -17,6 +17,7 @@ use thiserror::Error;
 
 pub use self::terminal::Terminal;
 use crate::command::{CommandError, Output};
+use crate::provision::ProvisionError;
 
 const FENCE: &str = "```";
 
@@ -30,6 +31,8 @@ pub enum DocsError {
     Count { page: String, test: String, wanted: usize, found: Vec<String> },
     #[error(transparent)]
     Command(#[from] CommandError),
+    #[error(transparent)]
+    Provision(#[from] ProvisionError),
     #[error("{block}ended with {:?}\n{}{}", output.code, output.stdout, output.stderr)]
     Failed { block: Box<Block>, output: Box<Output> },
     #[error("{block}did not finish within {} s", deadline.as_secs())]
@@ -55,6 +58,12 @@ impl fmt::Display for Block {
 }
 
 impl Block {
+    /// Commands that are on no page, for tests of a [`Terminal`].
+    pub fn of_no_page(commands: &str) -> Self {
+        let text = format!("{commands}\n");
+        Self { page: "no page".to_owned(), line: 1, language: "sh".to_owned(), notes: Vec::new(), text }
+    }
+
     /// The text between the fences.
     pub fn text(&self) -> &str {
         &self.text

@@ -2,6 +2,7 @@
 
 mod builder;
 mod cgroups;
+mod containerd;
 mod echo;
 mod exec;
 mod failure;
@@ -13,7 +14,7 @@ mod up;
 
 use std::fs;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,6 +32,7 @@ pub use self::shipped::Shipped;
 pub(crate) use self::up::wait_until;
 use crate::audit;
 use crate::command::{self, CommandError, Output};
+use crate::credentials::Credentials;
 use crate::dirs::{self, DirsError};
 use crate::image::Error as ImageError;
 use crate::init::{self, ControlError, Request};
@@ -154,6 +156,11 @@ impl Lab {
         self.directory.kubeconfig()
     }
 
+    /// The path of a kubeconfig with the same rights that works in every place of the lab.
+    pub fn kubeconfig_inside(&self) -> PathBuf {
+        Credentials::at(self.directory.credentials()).kubeconfig_path("admin")
+    }
+
     /// The path of the API server's CA certificate, in PEM.
     pub fn authority(&self) -> PathBuf {
         self.directory.credentials().join("ca.crt")
@@ -232,20 +239,6 @@ impl Lab {
         Ok(())
     }
 
-    /// Imports an image archive on every node.
-    pub async fn load_image(&self, archive: &Path) -> Result<(), LabError> {
-        let archive = fs::canonicalize(archive)
-            .map_err(|source| LabError::File { path: archive.to_owned(), source })?;
-        for node in &self.spec.topology.nodes {
-            let mut arguments = self.ctr(node.name.as_str());
-            arguments.extend(["images", "import"].map(str::to_owned));
-            arguments.push(archive.display().to_string());
-            let output = self.exec(&Place::ControlPlane, &arguments).await?;
-            command::check(&arguments.join(" "), output)?;
-        }
-        Ok(())
-    }
-
     /// Kills a component such as `kube-apiserver` or `edge-1/kubelet`. Init restarts it a second
     /// later.
     pub async fn kill_component(&self, name: &str) -> Result<(), LabError> {
@@ -287,14 +280,6 @@ impl Lab {
     /// Copies the logs of all components and pods to a new directory and returns its path.
     pub fn save_logs(&self) -> Result<PathBuf, LabError> {
         failure::save(&self.directory, &self.spec.name)
-    }
-
-    fn ctr(&self, node: &str) -> Vec<String> {
-        vec![
-            self.spec.ctr.display().to_string(),
-            format!("--address=/run/nodes/{node}/containerd/containerd.sock"),
-            "--namespace=k8s.io".to_owned(),
-        ]
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 /// The source of a packet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Address {
     /// The address, or the most likely one.
     pub address: IpAddr,
@@ -49,6 +50,7 @@ impl fmt::Display for Address {
 
 /// Source and destination of a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flow {
     /// The source.
     pub source: Address,

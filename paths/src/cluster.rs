@@ -224,6 +224,11 @@ impl Service {
         service.load_balancer_ips.iter().chain(&service.external_ips).copied()
     }
 
+    /// Whether its addresses have a port.
+    pub(crate) fn has_port(&self, protocol: Protocol, port: u16) -> bool {
+        self.known.service().ports.iter().any(|each| each.protocol == protocol && each.port == port)
+    }
+
     fn addresses(&self) -> Vec<IpAddr> {
         let service = self.known.service();
         let inside = service.cluster_ips.iter().chain(&self.proxy_addresses).copied();

@@ -12,7 +12,7 @@ use isp_dataplane::choose::health_checks;
 use isp_dataplane::nft::Protocol;
 use isp_plan::Key;
 
-use crate::cluster::{Cluster, Service};
+use crate::cluster::Cluster;
 use crate::serving::{is_ingress_node, owner};
 
 /// The nodes at which a packet to an external address may arrive.
@@ -31,13 +31,10 @@ pub(crate) enum Entries {
 /// The nodes for an external address.
 pub(crate) fn entries(cluster: &Cluster, destination: SocketAddr, protocol: Protocol) -> Entries {
     let address = destination.ip();
-    let has_port = |service: &Service| {
-        let mut ports = service.known.service().ports.iter();
-        ports.any(|port| port.protocol == protocol && port.port == destination.port())
-    };
     let of_address = || cluster.services_at(address);
-    let Some((key, service)) =
-        of_address().find(|(_, service)| has_port(service)).or_else(|| of_address().next())
+    let Some((key, service)) = of_address()
+        .find(|(_, service)| service.has_port(protocol, destination.port()))
+        .or_else(|| of_address().next())
     else {
         return Entries::Unknown;
     };

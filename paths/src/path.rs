@@ -10,6 +10,7 @@ use crate::address::{Address, Flow};
 
 /// One way that a packet can take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Path {
     /// Source and destination as the client sends it.
@@ -22,6 +23,7 @@ pub struct Path {
 
 /// Something that acts on the packet, or passes it on for a reason worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Hop {
     /// Where.
@@ -41,8 +43,9 @@ pub struct Hop {
     pub assumed: bool,
 }
 
-/// Where a hop is.
+/// Where a hop is: `outside`, `node NAME` or `pod NAMESPACE/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 pub enum Place {
     /// The network outside the cluster.
     Outside,
@@ -54,6 +57,7 @@ pub enum Place {
 
 /// Whose rules act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Actor {
     /// The load balancer or router in front of the cluster.
@@ -78,6 +82,7 @@ pub enum Actor {
 
 /// How a way ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "result", rename_all = "camelCase")]
 pub enum Outcome {
     /// The packet arrives.
@@ -108,10 +113,12 @@ pub enum Outcome {
 
 /// A packet that arrives at a pod or at a process on the host network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
     /// The pod; none if no known pod has the address.
     #[serde(serialize_with = "name", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub pod: Option<Key>,
     /// The node.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,8 +9,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use isp_dataplane::choose::choose;
 use isp_dataplane::compile::compile;
-use isp_dataplane::model::{LocalPods, Node as NodeModel, ServiceName, Target, TrafficPolicy};
+use isp_dataplane::model::{
+    LocalPods, Node as NodeModel, Service as ServiceModel, ServiceName, Target, TrafficPolicy,
+};
 use isp_dataplane::nft::{Family, InterfacePattern, Name, Protocol};
 use isp_dataplane::plane::Plane;
 use isp_dataplane::rules::Settings;
@@ -98,13 +101,18 @@ pub(crate) fn effects(cluster: &Cluster, node: &str, packet: &Arrived) -> Vec<Ef
 
 /// Why no rule of a node concerns a packet to an address of a Service.
 pub(crate) fn why_not(cluster: &Cluster, node: &str, destination: SocketAddr, protocol: Protocol) -> String {
-    let at = cluster.services_at(destination.ip());
-    let mut services = at.chain(cluster.services_of_port(protocol, destination.port()));
+    let at = || cluster.services_at(destination.ip());
+    let mut services = at().chain(cluster.services_of_port(protocol, destination.port()));
     let notes = services.find_map(|(key, service)| {
         let by_agent = by_agent(cluster, node, key, service).and_then(|seen| seen.note);
         by_agent.or_else(|| by_kube_proxy(cluster, node, service).note)
     });
-    notes.map_or_else(String::new, |note| format!(": {note}"))
+    let lacks_port = || {
+        let has_port = |(_, service): (_, &Service)| service.has_port(protocol, destination.port());
+        let (key, _) = at().next().filter(|_| !at().any(has_port))?;
+        Some(format!("Service {key} does not have this port"))
+    };
+    notes.or_else(lacks_port).map_or_else(String::new, |note| format!(": {note}"))
 }
 
 fn follow(
@@ -128,7 +136,11 @@ fn follow(
     let mut facts = Facts::new(actor, packet, node);
     let mut compiled = Vec::new();
     for ((key, service), Served { view, note }) in services {
-        let Some(model) = cluster.with_endpoints(key) else { continue };
+        let Some(mut model) = cluster.with_endpoints(key) else { continue };
+        if mode == Some(ProxyMode::Iptables) && !has_endpoints(&model, node, packet) {
+            // In this mode kube-proxy refuses everybody then, and compares no source ranges.
+            model.source_ranges.clear();
+        }
         facts.consider(key, service, &model, view, note);
         if let Some(plan) = compile(&model, node, view, family) {
             let name = ServiceName { namespace: key.namespace.clone(), name: key.name.clone() };
@@ -151,23 +163,30 @@ fn follow(
     };
     match trace(&ruleset, &node.addresses, &traced) {
         Err(problem) => vec![unclear(actor, &problem.to_string())],
-        Ok(stories) => stories
-            .iter()
-            .filter(|story| story.outcome != Outcome::Untouched)
-            .map(|story| effect(&facts, story, &ruleset, mode))
-            .collect(),
+        Ok(stories) => stories.iter().filter_map(|story| effect(&facts, story, &ruleset, mode)).collect(),
     }
+}
+
+/// Whether the Service's port that the packet is for has an endpoint on any node.
+fn has_endpoints(service: &ServiceModel, node: &NodeModel, packet: &Arrived) -> bool {
+    let (protocol, port) = (packet.protocol, packet.destination.port());
+    let mut ports = service.ports.iter().filter(|each| each.protocol == protocol && each.port == port);
+    ports.any(|each| {
+        let chosen = choose(&each.endpoints, node, Family::of(packet.destination.ip()));
+        !chosen.cluster.is_empty() || !chosen.local.is_empty()
+    })
 }
 
 fn unclear(actor: Actor, reason: &str) -> Effect {
     Effect { actor, reason: reason.to_owned(), rules: Vec::new(), end: End::Unclear }
 }
 
-fn effect(facts: &Facts<'_>, story: &Story, ruleset: &Ruleset, mode: Option<ProxyMode>) -> Effect {
+/// The effect of rules. None: they let the packet pass as it is.
+fn effect(facts: &Facts<'_>, story: &Story, ruleset: &Ruleset, mode: Option<ProxyMode>) -> Option<Effect> {
     if mode == Some(ProxyMode::Ipvs)
         && let Some(reason) = ipvs_differs(facts, story)
     {
-        return unclear(facts.actor, &reason);
+        return Some(unclear(facts.actor, &reason));
     }
     let comments: Vec<&str> = story
         .steps
@@ -177,16 +196,24 @@ fn effect(facts: &Facts<'_>, story: &Story, ruleset: &Ruleset, mode: Option<Prox
     // kube-proxy's own rules look different, so only the agent's are shown.
     let rules = if facts.actor == Actor::Agent { story.tell(ruleset.table()) } else { Vec::new() };
     let end = match story.outcome {
-        Outcome::Redirected { to, masqueraded } => End::Redirected { to, masqueraded },
-        // In mode iptables nothing rejects other ports of a ClusterIP.
-        Outcome::Rejected if comments.contains(&words::OTHER_PORT) && mode == Some(ProxyMode::Iptables) => {
-            End::Dropped
+        Outcome::Untouched => return None,
+        Outcome::Rejected if mode == Some(ProxyMode::Iptables) && passes_iptables(facts, &comments) => {
+            return None;
         }
+        Outcome::Redirected { to, masqueraded } => End::Redirected { to, masqueraded },
         Outcome::Rejected => End::Refused,
-        Outcome::Dropped | Outcome::Untouched => End::Dropped,
+        Outcome::Dropped => End::Dropped,
     };
     let reason = facts.reason(story, &comments, end);
-    Effect { actor: facts.actor, reason, rules, end }
+    Some(Effect { actor: facts.actor, reason, rules, end })
+}
+
+/// Whether mode iptables does not reject what the other modes reject: other ports of a ClusterIP,
+/// and the connections of a node's own host to an external IP without endpoints. The chain
+/// `KUBE-EXTERNAL-SERVICES` is not in OUTPUT.
+fn passes_iptables(facts: &Facts<'_>, comments: &[&str]) -> bool {
+    let is_external_ip = facts.frontend.as_ref().is_some_and(words::Frontend::is_external_ip);
+    comments.contains(&words::OTHER_PORT) || facts.packet.from == From::Host && is_external_ip
 }
 
 /// Where mode ipvs treats a packet differently from the other modes.

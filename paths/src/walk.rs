@@ -13,6 +13,7 @@ use isp_plan::Key;
 use crate::address::{Address, Flow};
 use crate::cluster::Cluster;
 use crate::entry::{Entries, entries};
+use crate::kube_proxy::ProxyMode;
 use crate::path::{Actor, Hop, Outcome, Path, Place};
 use crate::request::{Impossible, Request};
 use crate::rules::{Arrived, End, From, effects, why_not};
@@ -96,6 +97,14 @@ impl Walk<'_> {
             let flow = state.flow.clone();
             let assumed = self.request.entry.is_none();
             state.pass(Place::Outside, Actor::LoadBalancer, format!("{reason}: {node}"), assumed, flow);
+            let source = state.flow.source.address;
+            if self.cluster.nodes().get(&node).is_some_and(|own| own.has(source)) {
+                let reason = format!(
+                    "the packet comes back to node {node}, which drops packets from outside with its own address as the source"
+                );
+                self.end(state, Outcome::Dropped { reason });
+                continue;
+            }
             self.arrive(&node, state, From::Elsewhere);
         }
     }
@@ -210,8 +219,19 @@ impl Walk<'_> {
             .cluster
             .services_at(address)
             .any(|(_, service)| service.known.service().cluster_ips.contains(&address));
+        let not_served = format!("no rule of node {node} serves the ClusterIP {address}{why}");
+        if is_inside && self.cluster.kube_proxy().is_some_and(|settings| settings.mode == ProxyMode::Nftables)
+        {
+            // In this mode kube-proxy drops packets to ClusterIPs that it does not serve.
+            return self.end(state, Outcome::Dropped { reason: not_served });
+        }
+        let flow = state.flow.clone();
+        let reason = format!(
+            "no rule of the node intercepts {destination}{why}, so it leaves the node like traffic to any other host"
+        );
+        state.pass(Place::Node(node.to_owned()), Actor::Routes, reason, false, flow);
         if is_inside {
-            let reason = format!("no rule of node {node} serves the ClusterIP {address}{why}");
+            let reason = format!("{not_served}, and no other host has this address");
             return self.end(state, Outcome::Dropped { reason });
         }
         if from == From::Elsewhere {
@@ -220,11 +240,6 @@ impl Walk<'_> {
             );
             return self.end(state, Outcome::Dropped { reason });
         }
-        let flow = state.flow.clone();
-        let reason = format!(
-            "no rule of the node intercepts {destination}{why}, so it leaves the node like traffic to any other host"
-        );
-        state.pass(Place::Node(node.to_owned()), Actor::Routes, reason, false, flow);
         self.masquerade_by_plugin(node, from, &mut state);
         self.enter(state);
     }

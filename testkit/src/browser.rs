@@ -6,6 +6,7 @@
 mod keys;
 mod page;
 mod pipe;
+pub mod report;
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;

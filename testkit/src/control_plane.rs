@@ -1,6 +1,7 @@
 //! An API server without nodes, and kubectl on it.
 
 use isp_lab::ControlPlane;
+use isp_lab::provision::KubernetesVersion;
 use serde_json::Value;
 
 use crate::repository;
@@ -8,6 +9,14 @@ use crate::wait::until;
 
 /// The project's namespace.
 pub const SYSTEM: &str = "sourcepreserve-system";
+
+/// The API servers to test with: the newest supported one, and in the campaign the oldest one, too,
+/// which takes minutes to build.
+pub fn api_server_versions() -> Vec<KubernetesVersion> {
+    let is_campaign = std::env::var_os("ISP_SOAK_API_SERVERS").is_some();
+    let oldest = is_campaign.then_some(KubernetesVersion::V1_33);
+    [KubernetesVersion::V1_37].into_iter().chain(oldest).collect()
+}
 
 /// Runs kubectl, which must succeed, and returns its stdout.
 pub async fn kubectl<S: AsRef<str>>(cluster: &ControlPlane, arguments: &[S]) -> String {

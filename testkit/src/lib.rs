@@ -11,6 +11,7 @@
 //! | an API server without nodes | [`control_plane`], [`simulated`], [`plugin`], [`agent`], [`webhook`] |
 //! | a cluster before and after | [`snapshot`], [`inventory`], [`difference`] |
 //! | a lab with an application | [`web_lab`], [`traffic`], [`answers`] |
+//! | a release without a checkout | [`release`] |
 //! | agents of mode Beside on it | [`beside`] |
 //! | pages | [`browser`] |
 //! | the demo | [`demo`] |
@@ -46,6 +47,7 @@ mod process;
 mod program;
 pub mod random;
 pub mod redirects;
+pub mod release;
 pub mod repository;
 pub mod rights;
 pub mod schema;

@@ -3,7 +3,9 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use isp_lab::ControlPlane;
 use isp_lab::docs::Block;
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::control_plane::{SYSTEM, apply, install_crds, kubectl};
-use crate::kube_proxy;
+use crate::{kube_proxy, repository};
 
 /// How a command ended.
 #[derive(Debug)]
@@ -113,6 +115,31 @@ pub fn command<S: AsRef<OsStr>>(plugin: &str, kubeconfig: &Path, arguments: &[S]
     let mut command = Command::new(plugin);
     command.args(arguments).env("KUBECONFIG", kubeconfig).env("LC_ALL", "C.UTF-8");
     command
+}
+
+/// A dump that the tests keep.
+pub fn dump(name: &str) -> PathBuf {
+    repository::file("cli/tests/doctor").join(name)
+}
+
+/// A command of the plugin on a dump. There is no cluster.
+pub fn on_dump(plugin: &str, name: &str, dump: &Path, arguments: &[&str]) -> Command {
+    let mut command = command(plugin, Path::new("/nowhere/kubeconfig"), &[name]);
+    command.args(arguments).arg("--from-dir").arg(dump);
+    command
+}
+
+/// Runs a command and sends it a signal after a while. Returns how it ended, and whether it was
+/// still there for the signal. Before it listens, a signal just ends it.
+pub async fn interrupt(mut command: Command, signal: &'static str, after: Duration) -> (Ended, bool) {
+    let run = move || {
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        thread::sleep(after);
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args([format!("-{signal}"), id]).output().unwrap();
+        (ended(child.wait_with_output().unwrap()), sent.status.success())
+    };
+    tokio::task::spawn_blocking(run).await.unwrap()
 }
 
 /// Runs a command to its end.

@@ -64,4 +64,71 @@ impl Random {
     pub fn pause(&mut self, milliseconds: usize) -> Duration {
         Duration::from_millis(self.below(milliseconds) as u64)
     }
+
+    /// Moments of a run that takes so long: a random one in each of so many equal parts.
+    pub fn moments(&mut self, whole: Duration, parts: usize) -> Vec<Duration> {
+        let part = whole / u32::try_from(parts).unwrap();
+        let milliseconds = usize::try_from(part.as_millis()).unwrap().max(1);
+        (0..parts).map(|number| part * u32::try_from(number).unwrap() + self.pause(milliseconds)).collect()
+    }
+}
+
+/// Choices in random order. Each is drawn once before any is drawn again, so that few draws have
+/// all of them.
+pub struct Deck<T> {
+    all: Vec<T>,
+    left: Vec<T>,
+}
+
+impl<T: Clone> Deck<T> {
+    /// A deck of these choices.
+    pub fn new(choices: &[T]) -> Self {
+        Self { all: choices.to_vec(), left: choices.to_vec() }
+    }
+
+    /// Draws any choice.
+    pub fn draw(&mut self, random: &mut Random) -> T {
+        self.draw_where(random, |_| true).unwrap()
+    }
+
+    /// Draws a choice that fits, if there is one. The others stay.
+    pub fn draw_where(&mut self, random: &mut Random, fits: impl Fn(&T) -> bool) -> Option<T> {
+        if !self.left.iter().any(&fits) {
+            self.left.clone_from(&self.all);
+        }
+        let places: Vec<usize> = (0..self.left.len()).filter(|place| fits(&self.left[*place])).collect();
+        (!places.is_empty()).then(|| self.left.swap_remove(random.pick(&places)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deck_has_every_choice_before_it_repeats_one() {
+        let (mut random, mut deck) = (Random::new(1), Deck::new(&[1, 2, 3, 4]));
+        for _ in 0..3 {
+            let mut drawn: Vec<i32> = (0..4).map(|_| deck.draw(&mut random)).collect();
+            drawn.sort_unstable();
+            assert_eq!(drawn, [1, 2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_run_has_its_moment() {
+        let moments = Random::new(1).moments(Duration::from_secs(9), 3);
+        let parts: Vec<u64> = moments.iter().map(|moment| moment.as_secs() / 3).collect();
+        assert_eq!(parts, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_choice_that_does_not_fit_stays_in_the_deck() {
+        let (mut random, mut deck) = (Random::new(1), Deck::new(&[1, 2]));
+        for _ in 0..3 {
+            assert_eq!(deck.draw_where(&mut random, |choice| *choice == 1), Some(1));
+        }
+        assert_eq!(deck.draw_where(&mut random, |choice| *choice == 2), Some(2));
+        assert_eq!(deck.draw_where(&mut random, |choice| *choice == 3), None);
+    }
 }

@@ -76,6 +76,10 @@ impl Checker<'_> {
             "required" => {
                 fine(list().iter().all(|name| name.as_str().is_some_and(|name| value.get(name).is_some())))
             }
+            "uniqueItems" => fine(are_different(value)),
+            // What no schema mentions is a problem anyway.
+            "additionalProperties" if *argument == json!(false) => Ok(BTreeSet::new()),
+            "additionalProperties" if *argument == json!(true) => Ok(names(value).cloned().collect()),
             "properties" => self.properties(argument, value, place),
             "items" => {
                 let items = value.as_array().into_iter().flatten();
@@ -138,9 +142,17 @@ fn is_of(value: &Value, name: &Value) -> bool {
     }
 }
 
+fn are_different(value: &Value) -> bool {
+    let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    items.iter().enumerate().all(|(place, item)| !items[..place].contains(item))
+}
+
+fn names(value: &Value) -> impl Iterator<Item = &String> {
+    value.as_object().into_iter().flatten().map(|(name, _)| name)
+}
+
 fn undocumented(value: &Value, known: &BTreeSet<String>, place: &str) -> Vec<String> {
-    let names = value.as_object().into_iter().flatten().map(|(name, _)| name);
-    names
+    names(value)
         .filter(|name| !known.contains(*name))
         .map(|name| format!("{place}.{name}: no schema mentions it"))
         .collect()

@@ -6,6 +6,7 @@
 //! writes them.
 
 mod archive;
+pub(crate) mod before;
 mod changelog;
 mod chart;
 mod compose;

@@ -2,11 +2,15 @@
 //! a short form; an environment variable sets the length.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
+use thiserror::Error;
 
 use crate::lab;
 use crate::process::{self, ProcessError};
+use crate::release::before::{self, BeforeError};
+use crate::release::{self, Home, Registry, ReleaseError};
 use crate::workspace::Workspace;
 
 /// The campaigns.
@@ -34,6 +38,9 @@ pub(crate) enum Campaign {
     OperatorScale,
     /// Run the operator with 10,000 pods, all of which it watches
     OperatorPods,
+    /// Install, upgrade and uninstall with the oldest supported API server, too, and try to misuse
+    /// the webhook's account there
+    ApiServers,
     /// Check every write of 20,000 generated cluster histories against the interlocks
     PlanHistories,
     /// Fuzz the planner with a million clusters that have hostile annotations, labels, statuses and
@@ -52,8 +59,14 @@ pub(crate) enum Campaign {
     WebhookReviews,
     /// Run all attacks of a hostile cluster, in nftables and in iptables mode, under traffic
     Hostile,
+    /// Make this release and the one before it, and use both from their files alone: the tutorial,
+    /// upgrades and downgrades under traffic, by kubectl and by Helm
+    Release,
     /// Interrupt `kubectl isp probe` at twenty moments; each must leave nothing behind
     ProbeBreaks,
+    /// Compare `kubectl isp trace` with real connections: 500 generated cases, without an object
+    /// and in each mode, with kube-proxy in nftables and in iptables mode
+    Trace,
     /// Interrupt the demo at forty moments, half of them with Istio; each must leave nothing behind
     DemoBreaks,
     /// Run the demo without Istio, with IPv4, IPv6 and both, in nftables and iptables mode
@@ -86,6 +99,7 @@ impl Campaign {
             }
             Self::OperatorScale => ("api_scale", "many_objects", ("ISP_SCALE", "1000,5000,5000,60")),
             Self::OperatorPods => ("api_scale", "many_pods", ("ISP_SCALE_PODS", "10000")),
+            Self::ApiServers => ("api_chart api_rights", "an_api_server", ("ISP_SOAK_API_SERVERS", "all")),
             Self::PlanHistories => (PLAN, "every_history", ("ISP_PLAN_CASES", "20000")),
             Self::PlanFuzz => (PLAN, "whatever_others", ("ISP_FUZZ_CASES", "1000000")),
             Self::DataplaneOracle => ("same_as_oracle", "", ("ISP_ORACLE_CASES", "100000")),
@@ -94,7 +108,10 @@ impl Campaign {
                 ("lab_mesh", "the_address_arrives_in_the_mesh", ("ISP_SOAK_ROTATION", "120"))
             }
             Self::Hostile => ("lab_hostile", "does_not_hurt_its_users", ("ISP_SOAK_HOSTILE", "1")),
+            // Two ways to install, in two modes.
+            Self::Release => ("lab_upgrade lab_docs", "", ("ISP_SOAK_UPGRADES", "4")),
             Self::ProbeBreaks => ("lab_probe", "interrupted_at_any_moment", ("ISP_SOAK_PROBE", "20")),
+            Self::Trace => ("lab_trace", "", ("ISP_TRACE_CASES", "500")),
             Self::DemoBreaks => ("lab_demo", "broken_off_at_any_moment", ("ISP_SOAK_DEMO", "20")),
             Self::DemoFamilies => ("lab_demo", "with_ipv6_every_cell", ("ISP_SOAK_FAMILIES", "all")),
             Self::DemoBeside => ("lab_demo lab_demo_mesh", "beside", ("ISP_SOAK_BESIDE", "all")),
@@ -116,6 +133,7 @@ impl fmt::Display for Campaign {
             Self::OperatorKills => "operator-kills",
             Self::OperatorScale => "operator-scale",
             Self::OperatorPods => "operator-pods",
+            Self::ApiServers => "api-servers",
             Self::PlanHistories => "plan-histories",
             Self::PlanFuzz => "plan-fuzz",
             Self::DataplaneOracle => "dataplane-oracle",
@@ -123,7 +141,9 @@ impl fmt::Display for Campaign {
             Self::WebhookRotation => "webhook-rotation",
             Self::WebhookReviews => "webhook-reviews",
             Self::Hostile => "hostile",
+            Self::Release => "release",
             Self::ProbeBreaks => "probe-breaks",
+            Self::Trace => "trace",
             Self::DemoBreaks => "demo-breaks",
             Self::DemoFamilies => "demo-families",
             Self::DemoBeside => "demo-beside",
@@ -131,8 +151,19 @@ impl fmt::Display for Campaign {
     }
 }
 
+/// Why a campaign failed.
+#[derive(Debug, Error)]
+pub(crate) enum SoakError {
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
+    #[error(transparent)]
+    Before(#[from] BeforeError),
+}
+
 /// Runs a campaign, which prints its figures.
-pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), ProcessError> {
+pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), SoakError> {
     lab::build(workspace)?;
     let (test, filter, (variable, length)) = campaign.test();
     println!("soak: {campaign}");
@@ -147,5 +178,16 @@ pub(crate) fn run(workspace: &Workspace, campaign: Campaign) -> Result<(), Proce
         tests => cargo.arg("--workspace").args(tests.split(' ').flat_map(|test| ["--test", test])),
     };
     cargo.args(["--", filter, "--test-threads=1", "--nocapture"]);
-    process::run(cargo.env(variable, length))
+    if campaign == Campaign::Release {
+        cargo.envs(releases(workspace)?);
+    }
+    Ok(process::run(cargo.env(variable, length))?)
+}
+
+/// Makes this release and the one before it. Returns the variables with their directories.
+fn releases(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 2], SoakError> {
+    let before = before::files(workspace)?;
+    let this = workspace.target().join("soak/release");
+    release::run(workspace, Registry::default(), Home::default(), &this)?;
+    Ok([("ISP_SOAK_RELEASE", this), ("ISP_SOAK_RELEASE_BEFORE", before)])
 }

@@ -22,7 +22,7 @@ pub(crate) enum ToolError {
         "make is missing; the webhook's allocator is built with it: run `apt-get install make` as root, or install your distribution's package"
     )]
     Make { source: ProcessError },
-    #[error("no place to install tools: set HOME or XDG_CACHE_HOME")]
+    #[error("no place to keep tools and releases: set HOME or XDG_CACHE_HOME")]
     NoCache,
     #[error("cannot install cargo-deny {CARGO_DENY} in {}", into.display())]
     Install { into: PathBuf, source: ProcessError },
@@ -79,7 +79,8 @@ pub(crate) fn cargo_deny(root: &Path) -> Result<PathBuf, ToolError> {
     Ok(program)
 }
 
-fn cache() -> Result<PathBuf, ToolError> {
+/// The directory of everything that the commands keep.
+pub(crate) fn cache() -> Result<PathBuf, ToolError> {
     let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
     base.map(|base| base.join("ingress-source-preserve")).ok_or(ToolError::NoCache)

@@ -8,6 +8,8 @@ use crate::names::INTERCEPTION_MODE_ANNOTATION;
 const PROXY: &str = "istio-proxy";
 const INIT: &str = "istio-init";
 const MODE_VARIABLE: &str = "ISTIO_META_INTERCEPTION_MODE";
+/// Connections to the application come from the sidecar itself.
+const HIDING_MODE: &str = "REDIRECT";
 
 /// The injected sidecar of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,11 @@ impl Sidecar {
             proxy.env.iter().flatten().find(|variable| variable.name == MODE_VARIABLE)?.value.clone()?;
         let init = all().find(|container| container.name == INIT);
         Some(Self { proxy: mode, rules: init.and_then(|init| argument(init, "-m")) })
+    }
+
+    /// Whether the application sees the sidecar's address, 127.0.0.6, instead of its peer's.
+    pub fn hides_peer(&self) -> bool {
+        self.proxy == HIDING_MODE
     }
 }
 

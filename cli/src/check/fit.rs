@@ -7,6 +7,7 @@ use isp_api::preserve::Mode;
 use isp_api::sidecar::POD_SECURITY_LABEL;
 use isp_plan::observe::kubeconfig_path;
 use isp_plan::plan::accepted;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::proxy::{Proxy, is_idle};
@@ -32,7 +33,7 @@ pub(super) const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
 const HOST_ROUTING: &str = "Cilium's eBPF host routing is off (bpf.hostLegacyRouting: true), because it bypasses netfilter, where the agents' rules are";
 
 /// Whether a mode works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Answer {
     Yes,
@@ -44,7 +45,7 @@ pub(crate) enum Answer {
 }
 
 /// The answer for one mode.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) answer: Answer,
     pub(crate) reasons: Vec<String>,
@@ -70,7 +71,7 @@ impl Verdict {
 }
 
 /// The answers for both modes, and the mode to choose.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub(crate) struct Fit {
     pub(crate) filter: Verdict,
     pub(crate) beside: Verdict,

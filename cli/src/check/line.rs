@@ -1,5 +1,6 @@
 //! One checked line: a mark, a sentence, and what helps. Sections group them.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::doctor::finding::{Code, Finding, Severity, Subject};
@@ -7,7 +8,7 @@ use crate::doctor::runbook;
 use crate::sarif;
 
 /// The mark of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
     /// The source IP is lost, a policy misjudges, or that cannot be told.
@@ -17,14 +18,16 @@ pub(super) enum State {
     Passed,
 }
 
-/// One line. Scripts rely on the serialized field names and on `check`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub(super) struct Line {
-    /// A stable name.
+    /// The name of the check, which stays the same.
     pub(super) check: &'static str,
     pub(super) state: State,
+    /// The object that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) subject: Option<Subject>,
+    /// The sentence.
     #[serde(rename = "line")]
     pub(super) text: String,
     /// Further facts, and what helps.
@@ -99,7 +102,7 @@ impl Line {
 }
 
 /// Lines about one topic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub(super) struct Section {
     pub(super) title: &'static str,
     pub(super) checks: Vec<Line>,

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use isp_api::preserve::Mode;
 use isp_plan::Key;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -35,9 +36,11 @@ const MAX_SIDECARS: usize = 32;
 /// A command names so many nodes.
 const MAX_NODES: usize = 100;
 
-/// A proposed object. Scripts rely on the serialized field names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A proposed object.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub(crate) struct Proposal {
+    /// An IngressSourcePreserve; the CRD has its schema.
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub(super) object: Value,
     /// Commands to run before the object is applied.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -8,6 +8,7 @@ use crate::doctor::cluster::{Cluster, Service};
 use crate::doctor::finding::{Code, Subject};
 use crate::doctor::judgement::Arrival;
 use crate::doctor::kinds::Kind;
+use crate::outside::unseen;
 use crate::text::few;
 
 const CHECK: &str = "service";
@@ -39,9 +40,14 @@ fn line(cluster: &Cluster, key: &Key, service: &Service, object: Option<&str>) -
         )
         .coded(Code::IpModeProxy)
         .detail("let the balancer send the PROXY protocol and the ingress accept it, or let it forward packets (ipMode VIP); no object can preserve the source IP"),
-        (Arrival::Client, object) => kept(cluster, key, object),
+        (Arrival::Client, object) => match service.proxied_by {
+            Some(annotation) if service.facts.balanced => perhaps_before(key, annotation),
+            _ => kept(cluster, key, object),
+        },
     };
-    front(service, line.about(Subject::new("Service", key)))
+    let arrives = service.arrival() == Arrival::Client;
+    let line = front(service, line.about(Subject::new("Service", key)));
+    if arrives { line.detail(unseen()) } else { line }
 }
 
 /// The nodes with and without a ready endpoint.
@@ -94,6 +100,17 @@ fn kept(cluster: &Cluster, key: &Key, object: Option<&str>) -> Line {
             few(&without)
         )),
     }
+}
+
+/// An annotation is a hint, and not a proof.
+fn perhaps_before(key: &Key, annotation: &str) -> Line {
+    let text = format!(
+        "Service {key} keeps the source IP inside the cluster, but perhaps not before it: by its annotation {annotation}, the load balancer \
+         seems to open its own connections"
+    );
+    Line::notice(CHECK, text).coded(Code::IpModeProxy).detail(
+        "the ingress must accept the PROXY protocol then, and policies must compare the address in it",
+    )
 }
 
 /// What is in front, as far as the cluster shows it.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use isp_api::sidecar::Sidecar;
 use isp_plan::Key;
 
 use super::line::Line;
@@ -16,7 +17,7 @@ const CHECK: &str = "sidecar";
 
 /// Whether the application behind the sidecar sees 127.0.0.6.
 pub(super) fn hides(pod: &Pod) -> bool {
-    pod.sidecar.as_ref().is_some_and(|sidecar| sidecar.proxy == "REDIRECT")
+    pod.sidecar.as_ref().is_some_and(Sidecar::hides_peer)
 }
 
 pub(super) fn lines(cluster: &Cluster, asked: Option<&Key>) -> Vec<Line> {

@@ -193,6 +193,8 @@ pub(crate) struct Service {
     pub(crate) spec: ServiceSpec,
     /// The addresses that the load balancer assigned.
     pub(crate) ingress: Vec<LoadBalancerIngress>,
+    /// The annotation that tells that the load balancer opens its own connections.
+    pub(crate) proxied_by: Option<&'static str>,
 }
 
 impl Service {

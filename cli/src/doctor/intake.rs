@@ -23,6 +23,7 @@ use kube::ResourceExt;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::balancer::proxy_annotation;
 use super::cluster::{Cluster, Deployment, Node, Pod, Service, System, Webhook};
 use super::kinds::Kind;
 use super::lists::{Controller, ControllerSettings, Ingress, NetworkPolicy};
@@ -230,8 +231,9 @@ fn webhook(name: &str, config: &WebhookClientConfig) -> Webhook {
 
 fn service(object: ServiceObject) -> Service {
     let facts = observe::service(&object);
+    let proxied_by = proxy_annotation(object.annotations());
     let ingress = object.status.and_then(|status| status.load_balancer?.ingress).unwrap_or_default();
-    Service { facts, spec: object.spec.unwrap_or_default(), ingress }
+    Service { facts, spec: object.spec.unwrap_or_default(), ingress, proxied_by }
 }
 
 fn node(object: &NodeObject) -> Node {

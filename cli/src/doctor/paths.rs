@@ -1,14 +1,11 @@
 //! The facts that paths of packets depend on, from a cluster or a dump, by the same readers.
 
-use std::path::Path;
-
 use isp_plan::observe::kube_proxy;
 
 use super::cluster::{Cluster, Missing};
 use super::examine::kube_proxy::settings;
 use super::kinds::Kind;
-use super::{dump, live};
-use crate::cli::PlaceArgs;
+use super::{Origin, dump, live};
 use crate::connection::Connection;
 use crate::error::CommandError;
 
@@ -32,11 +29,11 @@ pub(crate) struct PathFacts {
     pub(crate) gaps: Vec<String>,
 }
 
-/// Reads the facts of a dump or, without one, of the cluster.
-pub(crate) async fn path_facts(place: &PlaceArgs, dump: Option<&Path>) -> Result<PathFacts, CommandError> {
-    match dump {
-        Some(path) => path_facts_of(&dump::read(path)?.0),
-        None => live_path_facts(&Connection::open(place).await?).await,
+/// Reads the facts of a cluster or a dump.
+pub(crate) async fn path_facts(origin: &Origin) -> Result<PathFacts, CommandError> {
+    match origin {
+        Origin::Dump(path) => path_facts_of(&dump::read(path)?.0),
+        Origin::Cluster(connection) => live_path_facts(connection).await,
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::report::{Report, meaning};
@@ -15,10 +16,11 @@ use crate::text::printable;
 mod tests;
 
 /// A run with what has changed since another.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub(crate) struct Compared<'a> {
     #[serde(flatten)]
     pub(crate) report: &'a Report,
+    /// What has changed since the run of `--compare`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<Vec<String>>,
 }

@@ -35,6 +35,11 @@ pub enum ProbeError {
          --target own"
     )]
     Selected(Key),
+    #[error(
+        "pod {pod} of Service {service} has a sidecar in mode REDIRECT, so its application sees 127.0.0.6 instead of any client; a \
+         canary has no sidecar and would not show it: probe the Service itself with --target own"
+    )]
+    Hidden { service: Key, pod: String },
     #[error("nothing was created: confirm with y, or with --yes where there is no terminal")]
     NoConsent,
     #[error(

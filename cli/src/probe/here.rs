@@ -85,7 +85,8 @@ async fn udp(address: SocketAddr) -> std::io::Result<Line> {
 
 async fn http(address: SocketAddr, path: &str) -> std::io::Result<Line> {
     let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    // Envoy refuses HTTP/1.0 before it reads the path, which would not be in its log then.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.take(LARGEST_ANSWER).read_to_end(&mut answer).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Pod, ServicePort};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ServicePort};
 use kube::Api;
 use kube::api::LogParams;
 
@@ -13,7 +13,10 @@ use crate::connection::Connection;
 use crate::error::CommandError;
 use crate::read;
 
-/// The container of a gateway or sidecar, which writes the access log.
+#[cfg(test)]
+mod tests;
+
+/// The container of a gateway or sidecar.
 const PROXY: &str = "istio-proxy";
 /// So many bytes of a log are read.
 const LARGEST_LOG: i64 = 8 << 20;
@@ -52,11 +55,8 @@ pub(crate) async fn logs(
         let pod = pod.map_err(|error| connection.problem("get", &read::resource::<Pod>(), error))?;
         // It ended meanwhile.
         let Some(spec) = pod.and_then(|pod| pod.spec) else { continue };
-        let restartable = spec.init_containers.iter().flatten().filter(|each| each.restart_policy.is_some());
-        let mut containers = spec.containers.iter().chain(restartable);
-        let proxy = containers.clone().find(|each| each.name == PROXY).or_else(|| containers.next());
         let parameters = LogParams {
-            container: proxy.map(|container| container.name.clone()),
+            container: logger(&spec).map(|container| container.name.clone()),
             since_seconds: Some(seconds.max(1)),
             limit_bytes: Some(LARGEST_LOG),
             ..LogParams::default()
@@ -65,6 +65,12 @@ pub(crate) async fn logs(
         logs.push((spec.node_name, log.map_err(|error| connection.problem("get", "pods/log", error))?));
     }
     Ok(logs)
+}
+
+/// The container whose log tells what clients are seen as: the application, not its sidecar, which
+/// may see another address. A gateway is a proxy alone.
+fn logger(pod: &PodSpec) -> Option<&Container> {
+    pod.containers.iter().find(|each| each.name != PROXY).or_else(|| pod.containers.first())
 }
 
 /// What the log says about a path, else what the client has seen.

@@ -1,5 +1,6 @@
 //! What `probe` prints and saves. Pure.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::table::{Cell, Expected, Observed, Seen, Whose};
@@ -14,7 +15,7 @@ const GAP: usize = 2;
 const HEADINGS: [&str; 6] = ["source", "source IP", "destination", "target saw", "expected", "changed by"];
 
 /// The target of the requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum TargetKind {
     Canary,
@@ -22,20 +23,23 @@ pub(crate) enum TargetKind {
 }
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
+    /// `NAMESPACE/NAME`.
     pub(crate) service: String,
     pub(crate) target: TargetKind,
     /// Such as `TCP 80`.
     pub(crate) port: String,
     /// The nodes where the target runs.
     pub(crate) target_nodes: Vec<String>,
+    /// That of the target.
     pub(crate) external_traffic_policy: String,
     /// Every source arrives.
     pub(crate) preserved: bool,
     /// Every observation was expected.
     pub(crate) as_expected: bool,
+    /// One for each source and destination.
     pub(crate) cells: Vec<Cell>,
     /// What could not be told, and why.
     pub(crate) notes: Vec<String>,
@@ -69,8 +73,13 @@ fn verdict(report: &Report) -> String {
     let wrong = report.cells.iter().filter(|cell| cell.wrong).count();
     let unexpected = report.cells.iter().filter(|cell| cell.unexpected).count();
     let all = report.cells.len();
-    let first = match wrong {
-        0 => format!("{}: source IP preserved in all {all} cells", report.service),
+    let untold = report.cells.iter().filter(|cell| cell.observed == Observed::Reached).count();
+    let first = match (wrong, untold) {
+        (0, 0) => format!("{}: source IP preserved in all {all} cells", report.service),
+        (0, _) => format!(
+            "{}: no loss was seen, but {untold} of {all} cells do not tell the source IP",
+            report.service
+        ),
         _ => format!("{}: source IP lost in {wrong} of {all} cells, marked with !", report.service),
     };
     let second = match unexpected {

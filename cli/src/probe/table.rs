@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::outside::BEFORE_FIRST_NODE;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -14,7 +17,7 @@ pub(super) mod tests;
 const SIDECAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 6));
 
 /// Where a request came from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum Source {
     /// The machine that runs this program.
@@ -26,7 +29,7 @@ pub(crate) enum Source {
 }
 
 /// Where it went.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum Destination {
     /// An external address of the Service, by its place in the list. A canary has others than the
@@ -41,7 +44,7 @@ pub(crate) enum Destination {
 }
 
 /// What came of the requests of a cell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Observed {
     /// The target answered.
@@ -53,7 +56,7 @@ pub(crate) enum Observed {
 }
 
 /// A source that the target saw.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Seen {
     pub(crate) source: IpAddr,
@@ -67,7 +70,7 @@ pub(crate) struct Seen {
 
 /// Whose address the target saw. Two runs are compared by this, because pods of two runs have
 /// different addresses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Whose {
     /// The source's own.
@@ -83,7 +86,7 @@ pub(crate) enum Whose {
 }
 
 /// What should come of the requests of a cell, along one path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Expected {
     /// The target sees one of these sources.
@@ -103,7 +106,7 @@ pub(crate) enum Expected {
 }
 
 /// The requests from one source to one destination.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cell {
     pub(crate) from: Source,
@@ -222,7 +225,7 @@ fn changed_by(observed: &Observed, from: &Source, expected: &[Expected]) -> Opti
             (Whose::OwnNode, Source::Pod { node }) | (Whose::Node(node), _) => {
                 named.unwrap_or_else(|| format!("SNAT on node {node}"))
             }
-            (_, Source::ThisMachine) => "NAT between this machine and the cluster".to_owned(),
+            (_, Source::ThisMachine) => BEFORE_FIRST_NODE.to_owned(),
             _ => named.unwrap_or_else(|| "SNAT outside of the cluster's nodes".to_owned()),
         };
         if !hops.contains(&hop) {

@@ -7,8 +7,7 @@ use kube::config::Kubeconfig;
 
 use super::events;
 use crate::cli::{PlaceArgs, ReportArgs};
-use crate::connection::Connection;
-use crate::doctor::{self, Cluster};
+use crate::doctor::{Cluster, NEEDED, Origin};
 use crate::error::CommandError;
 use crate::plan::{self, Planned};
 
@@ -16,8 +15,7 @@ use crate::plan::{self, Planned};
 pub(super) struct Source<'a> {
     pub(super) place: &'a PlaceArgs,
     pub(super) arguments: &'a ReportArgs,
-    /// None: from a dump.
-    pub(super) connection: Option<&'a Connection>,
+    pub(super) origin: Origin,
     /// The objects of `-f`.
     pub(super) wanted: Option<Vec<IngressSourcePreserve>>,
 }
@@ -37,16 +35,16 @@ pub(super) struct Facts {
 
 impl Source<'_> {
     pub(super) async fn read(&self) -> Result<Facts, CommandError> {
-        let (cluster, now) = doctor::facts(self.connection, self.arguments.from_dir.as_deref()).await?;
+        let (cluster, now) = self.origin.facts(&NEEDED).await?;
         let mut facts = Facts {
             cluster,
             now,
-            origin: self.origin(),
+            origin: self.origin_name(),
             events: Vec::new(),
             no_events: Some("a dump has no Events: the timeline is empty".to_owned()),
             planned: None,
         };
-        let Some(connection) = self.connection else { return Ok(facts) };
+        let Some(connection) = self.origin.connection() else { return Ok(facts) };
         match events::read(connection).await {
             Ok(events) => (facts.events, facts.no_events) = (events, None),
             Err(CommandError::Forbidden { .. }) => {
@@ -63,8 +61,8 @@ impl Source<'_> {
         Ok(facts)
     }
 
-    fn origin(&self) -> String {
-        if let Some(dump) = &self.arguments.from_dir {
+    fn origin_name(&self) -> String {
+        if let Origin::Dump(dump) = &self.origin {
             return format!("dump {}", dump.display());
         }
         let current = || {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use isp_paths::Key;
 use isp_report::merge::merge;
-use isp_report::model::{Report, Stage};
+use isp_report::model::{self, Report, Stage};
 
 use super::facts::Facts;
 use super::journey::sentence;
@@ -12,6 +12,7 @@ use super::state::State;
 use super::ways::{Follower, pod_of_each_node};
 use super::{nodes, planned, policies, services};
 use crate::error::CommandError;
+use crate::outside::unseen;
 use crate::text::few;
 
 /// The report on all exposed Services, or on these.
@@ -40,7 +41,6 @@ pub(super) fn report(facts: &Facts, asked: &[Key]) -> Result<Report, CommandErro
     gaps.extend(facts.no_events.iter().map(|gap| sentence(gap)));
     let chosen = chosen(facts, asked, &mut gaps);
     let all_nodes = nodes::nodes(now, last);
-    let pods = pod_of_each_node(now);
     let (mut paths, mut shown) = (Vec::new(), Vec::new());
     for key in &chosen {
         let (Some(service), Some(port)) = (services::service(&stages, key), services::port(now, key)) else {
@@ -53,9 +53,13 @@ pub(super) fn report(facts: &Facts, asked: &[Key]) -> Result<Report, CommandErro
                 port.others, port.number
             ));
         }
+        let pods = pod_of_each_node(now, key);
         // Nodes that behave alike for one Service may differ for another.
         paths.extend(merge(&all_nodes, Follower::new(&stages, key, port, &pods).paths()));
         shown.push(service);
+    }
+    if paths.iter().any(keeps_an_outsider) {
+        gaps.push(sentence(&unseen()));
     }
     Ok(Report {
         title: "Source IPs on the way into the cluster".to_owned(),
@@ -70,6 +74,12 @@ pub(super) fn report(facts: &Facts, asked: &[Key]) -> Result<Report, CommandErro
         timeline: facts.events.clone(),
         gaps,
     })
+}
+
+/// Whether the page says that a client outside keeps its address.
+fn keeps_an_outsider(path: &model::Path) -> bool {
+    let kept = path.journeys.iter().any(|journey| journey.outcome == model::Outcome::Preserved);
+    kept && path.from.kind == model::SourceKind::Outside
 }
 
 /// The Services of the report.

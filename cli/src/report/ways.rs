@@ -27,18 +27,21 @@ pub(super) struct Follower<'a> {
     found: Vec<model::Path>,
 }
 
-/// A pod of each node that has an address of its own. Pods without a sidecar come first: a sidecar
-/// of the client says nothing about the node.
-pub(super) fn pod_of_each_node(state: &State<'_>) -> BTreeMap<String, Key> {
-    let is_plain = |pod: &Pod| pod.interception == Interception::None;
-    let mut pods: BTreeMap<String, (bool, Key)> = BTreeMap::new();
+/// A pod of each node that has an address of its own. Pods behind the Service come last: one that
+/// reaches itself through the Service is a special case, because its node replaces the address.
+/// Pods without a sidecar come first: a sidecar of the client says nothing about the node.
+pub(super) fn pod_of_each_node(state: &State<'_>, service: &Key) -> BTreeMap<String, Key> {
+    let endpoints = state.cluster.backends.get(service);
+    let is_behind =
+        |pod: &Pod| pod.addresses.iter().any(|own| endpoints.is_some_and(|all| all.contains(own)));
+    let mut pods: BTreeMap<String, ((bool, bool), Key)> = BTreeMap::new();
     for (key, pod) in state.paths.cluster.pods() {
         let Some(node) = pod.node.clone().filter(|_| !pod.host_network && !pod.addresses.is_empty()) else {
             continue;
         };
-        let known = pods.entry(node).or_insert_with(|| (is_plain(pod), key.clone()));
-        if is_plain(pod) && !known.0 {
-            *known = (true, key.clone());
+        let rank = (is_behind(pod), pod.interception != Interception::None);
+        if pods.get(&node).is_none_or(|(known, _)| rank < *known) {
+            pods.insert(node, (rank, key.clone()));
         }
     }
     pods.into_iter().map(|(node, (_, key))| (node, key)).collect()

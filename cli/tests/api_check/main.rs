@@ -10,6 +10,7 @@ use isp_testkit::accounts;
 use isp_testkit::control_plane::{apply, install_crds, kubectl};
 use isp_testkit::kube_proxy;
 use isp_testkit::plugin::{Ended, command, end};
+use isp_testkit::schema::assert_output;
 use serde_json::{Value, json};
 
 /// The program under test.
@@ -63,7 +64,9 @@ async fn run(config: &Path, arguments: &[&str]) -> Ended {
 async fn check(config: &Path) -> (Option<i32>, Value) {
     let ended = run(config, &["-o", "json"]).await;
     assert_eq!(ended.stderr, "");
-    (ended.code, serde_json::from_str(&ended.stdout).unwrap())
+    let told = serde_json::from_str(&ended.stdout).unwrap();
+    assert_output("check", &told);
+    (ended.code, told)
 }
 
 async fn account(control_plane: &ControlPlane, name: &str, directory: &Path) -> PathBuf {

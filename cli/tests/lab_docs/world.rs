@@ -7,8 +7,11 @@ use std::time::{Duration, Instant};
 
 use isp_lab::docs::{Block, Terminal};
 use isp_lab::{Answer, ECHO_IMAGE, Lab, Place, Protocol};
-use isp_testkit::{answers, images, until};
+use isp_testkit::release::Release;
+use isp_testkit::{answers, until};
 use serde_json::{Value, json};
+
+use super::installation::Installation;
 
 /// README has none, and works on the lab `default`, which may be somebody's.
 const NAME: &str = "docs";
@@ -29,7 +32,10 @@ pub(crate) fn say(line: &str) {
 
 pub(crate) struct World {
     pub(crate) lab: Lab,
-    pub(crate) terminal: Terminal,
+    /// A shell in a checkout.
+    terminal: Terminal,
+    /// A shell of somebody who has the files of a release and no checkout.
+    pub(crate) release: Release,
     began: Instant,
     _down: Down,
 }
@@ -57,21 +63,26 @@ impl Drop for Down {
 }
 
 impl World {
-    /// By all of README's commands but the last one.
-    pub(crate) async fn up(look_around: &Block) -> Self {
+    /// By all of README's commands but the last one. The images and the plugin are those of a
+    /// release, by the commands of docs/install.md.
+    pub(crate) async fn up(look_around: &Block, installation: &Installation) -> Self {
         let [up, nodes, ask, _] = &look_around.words()[..] else { panic!("{look_around}") };
         lab_command(up).await;
         let down = Down;
         let lab = Lab::attach(NAME).await.unwrap();
         let kubectl = lab.program("kubectl").unwrap();
         let terminal = Terminal::open(&lab.kubeconfig(), &[&kubectl, &built("kubectl-isp")]).unwrap();
-        let world = Self { lab, terminal, began: Instant::now(), _down: down };
+        let release = Release::this(&lab, Path::new(PROGRAM), Some(Path::new(PROGRAM))).await;
+        let world = Self { lab, terminal, release, began: Instant::now(), _down: down };
         let listed = lab_command(nodes).await;
         assert_eq!(listed.matches(" Ready ").count(), 3, "{listed}");
         let healthy = lab_command(ask).await;
         assert!(healthy.contains("lastUpdated"), "{healthy}");
 
-        images::load(&world.lab, Path::new(PROGRAM), &[env!("CARGO_PKG_VERSION")]).await;
+        for block in [&installation.verify, &installation.plugin] {
+            world.run_with_release(block).await;
+        }
+        world.release.run_on_nodes(&world.lab, &installation.import).await;
         let items = json!({"apiVersion": "v1", "kind": "List", "items": application()});
         world.lab.apply(&items.to_string()).await.unwrap();
         world.rolled_out().await;
@@ -86,12 +97,20 @@ impl World {
         assert!(isp_lab::list().unwrap().iter().all(|(name, _)| name != NAME));
     }
 
-    /// What a block printed; none of its commands may fail.
+    /// What a block printed in a checkout; none of its commands may fail.
     pub(crate) async fn run(&self, block: &Block) -> String {
-        let began = Instant::now();
-        let output = self.terminal.run(block).await.unwrap_or_else(|error| panic!("{error}"));
-        println!("{:.1} s for {block}", began.elapsed().as_secs_f64());
-        output.stdout
+        run(&self.terminal, block).await
+    }
+
+    /// What a block printed without a checkout; none of its commands may fail.
+    pub(crate) async fn run_with_release(&self, block: &Block) -> String {
+        run(&self.release.terminal, block).await
+    }
+
+    /// Restarts the application, for sidecars as they are without an object.
+    pub(crate) async fn restart(&self) {
+        self.lab.kubectl(["-n", "shop", "rollout", "restart", "deployment/cart"]).await.unwrap();
+        self.rolled_out().await;
     }
 
     /// The application's pods are there.
@@ -108,7 +127,7 @@ impl World {
             let path = format!("/asked-after-{}", self.began.elapsed().as_millis());
             let asked = self.lab.curl(place, &[&format!("http://{EXTERNAL}{path}")]).await.unwrap();
             tokio::time::sleep(Duration::from_millis(500)).await;
-            let shown = self.terminal.run(log).await.unwrap().stdout;
+            let shown = self.release.terminal.run(log).await.unwrap().stdout;
             let line = shown.lines().find(|line| line.contains(&path));
             let logged = line.is_some_and(|line| line.contains(&format!("\"{address}\"")));
             if logged { Ok(()) } else { Err(format!("{line:?}, {asked:?}\n{shown}")) }
@@ -122,6 +141,13 @@ impl World {
         let like_it = |answer: &Answer| answer.peer().is_some_and(&is_so);
         answers::until(&self.lab, what, &Place::Client, (Protocol::Http, &target), like_it).await;
     }
+}
+
+async fn run(terminal: &Terminal, block: &Block) -> String {
+    let began = Instant::now();
+    let output = terminal.run(block).await.unwrap_or_else(|error| panic!("{error}"));
+    println!("{:.1} s for {block}", began.elapsed().as_secs_f64());
+    output.stdout
 }
 
 fn built(program: &str) -> PathBuf {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use isp_testkit::plugin::{self, Ended};
+use isp_testkit::schema::assert_output;
 use isp_testkit::until;
 use isp_testkit::web_lab::{EXTERNAL, OBJECT, WebLab};
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -73,6 +74,7 @@ impl World {
     pub(crate) async fn probe(&self, target: &str) -> Value {
         let ended = self.run(&[&SERVICE[..], &["--target", target, "-o", "json"]].concat()).await;
         let told: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+        assert_output("probe", &told);
         let fine = told["preserved"] == true && told["asExpected"] == true;
         assert_eq!(ended.code, Some(if fine { 0 } else { 2 }), "{ended:?}");
         told

@@ -55,6 +55,11 @@ impl Ends {
         let peer = plain(peer);
         Self { peer, peer_ip: peer.ip(), local: plain(local) }
     }
+
+    /// The address of the peer.
+    pub(crate) fn peer_ip(&self) -> IpAddr {
+        self.peer_ip
+    }
 }
 
 /// One answer: the peer, the server, and fields that depend on the protocol.

@@ -39,6 +39,8 @@ pub(crate) enum Command {
 /// HTTP: every method and path gets a JSON object, which includes the request's headers; /healthz
 /// gets "ok"; ?delay=MILLISECONDS (at most 60000) delays the answer.
 ///
+/// With --access-log, each of these requests is a line on stdout, as web servers write it.
+///
 /// TCP: one JSON line, then every byte is echoed until the caller closes its side.
 ///
 /// UDP: one JSON datagram per datagram.
@@ -60,6 +62,9 @@ pub(crate) struct Serve {
     /// Address to listen on; :: accepts IPv4 as well, and IPv4 peers are reported as plain IPv4.
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V6(Ipv6Addr::UNSPECIFIED))]
     pub(crate) address: IpAddr,
+    /// Print a line for each HTTP request: the peer's address, the request, the status.
+    #[arg(long)]
+    pub(crate) access_log: bool,
 }
 
 /// Send requests to a server, each over a new connection, and print one JSON line per request.

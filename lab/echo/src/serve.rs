@@ -53,7 +53,7 @@ pub(crate) async fn run(options: &Serve, place: Place, signals: &mut Signals) ->
     let (end, stop) = stop::channel();
     tokio::join!(
         connections::serve(http.0, stop.clone(), |connection| {
-            http::converse(connection, Arc::clone(&place), stop.clone())
+            http::converse(connection, Arc::clone(&place), options.access_log, stop.clone())
         }),
         connections::serve(tcp.0, stop.clone(), |connection| {
             tcp::converse(connection, Arc::clone(&place), stop.clone())

@@ -1,4 +1,5 @@
-//! A reader's shell: the repository as working directory, and the programs that the pages assume.
+//! A reader's shell, with the programs that the pages assume: in a checkout of the repository, or
+//! in a directory with the files of a release and nothing else.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,36 +16,72 @@ use tempfile::TempDir;
 
 use super::{Block, DocsError, repository};
 use crate::command::{CommandError, Output};
+use crate::provision::{ProvisionError, find_program, is_root};
 
 /// The limit for one block. Commands that wait for a cluster have longer timeouts, for clusters of
 /// any size.
 const DEADLINE: Duration = Duration::from_mins(4);
 
-/// A shell in a temporary directory that mirrors the repository and receives files that blocks
-/// write. It is removed with this handle.
+/// The programs of the host that a shell without a checkout has: no compiler, no cargo, no git.
+const STOCK: [&str; 7] = ["bash", "cat", "grep", "gzip", "mkdir", "sha256sum", "tar"];
+/// Where users put programs of their own, below their home directory.
+const OWN_PROGRAMS: &str = ".local/bin";
+/// Covers a directory, in a mount namespace of its own, and runs a command there.
+const COVER: &str = r#""$0" -t tmpfs -o ro none "$1" && shift && exec "$@""#;
+
+/// A shell in a temporary directory, which receives the files that blocks write and is removed with
+/// this handle.
 pub struct Terminal {
     directory: TempDir,
+    /// The first directory on the PATH, and the home directory.
     programs: TempDir,
     kubeconfig: PathBuf,
+    has_checkout: bool,
 }
 
 impl Terminal {
-    /// Opens a shell with these programs first on the PATH, each under its file name.
+    /// Opens a shell with these programs first on the PATH, each under its file name. Its directory
+    /// mirrors the repository.
     pub fn open(kubeconfig: &Path, programs: &[&Path]) -> Result<Self, DocsError> {
+        let terminal = Self::empty(kubeconfig, programs, true)?;
+        for path in entries(repository())? {
+            link(&path, terminal.directory())?;
+        }
+        Ok(terminal)
+    }
+
+    /// Opens a shell in a copy of a directory, with these programs and a few of the host's on the
+    /// PATH, and those that blocks put into `~/.local/bin`. The repository is hidden from it, so
+    /// that a block fails if it reads a file from there. This takes root or user namespaces.
+    pub fn open_without_checkout(
+        kubeconfig: &Path,
+        programs: &[&Path],
+        files: &Path,
+    ) -> Result<Self, DocsError> {
+        let terminal = Self::empty(kubeconfig, programs, false)?;
+        for program in STOCK {
+            link(&host(program)?, terminal.programs.path())?;
+        }
+        for path in entries(files)? {
+            let copy = terminal.directory().join(path.file_name().unwrap_or_default());
+            fs::copy(&path, copy).map_err(|source| file(&path, source))?;
+        }
+        Ok(terminal)
+    }
+
+    fn empty(kubeconfig: &Path, programs: &[&Path], has_checkout: bool) -> Result<Self, DocsError> {
         let new = || tempfile::tempdir().map_err(|source| file(&env::temp_dir(), source));
-        let (directory, beside) = (new()?, new()?);
-        let link = |path: &Path, to: &Path| {
-            let name = path.file_name().unwrap_or_default();
-            symlink(path, to.join(name)).map_err(|source| file(path, source))
-        };
+        let (directory, kubeconfig) = (new()?, kubeconfig.to_owned());
+        let terminal = Self { directory, programs: new()?, kubeconfig, has_checkout };
         for program in programs {
-            link(program, beside.path())?;
+            link(program, terminal.programs.path())?;
         }
-        let root = repository();
-        for entry in fs::read_dir(root).map_err(|source| file(root, source))? {
-            link(&entry.map_err(|source| file(root, source))?.path(), directory.path())?;
-        }
-        Ok(Self { directory, programs: beside, kubeconfig: kubeconfig.to_owned() })
+        Ok(terminal)
+    }
+
+    /// The working directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Saves a file, as a page tells its reader to.
@@ -68,7 +105,7 @@ impl Terminal {
         // The script is a file: commands could consume a script on standard input.
         let script = self.programs.path().join("block");
         fs::write(&script, block.commands()).map_err(|source| file(&script, source))?;
-        let mut bash = Command::new("bash");
+        let mut bash = self.bash()?;
         bash.args(["-euo", "pipefail"]).arg(&script).current_dir(self.directory.path());
         bash.env_clear().env("PATH", self.path()).env("HOME", self.programs.path());
         bash.env("KUBECONFIG", &self.kubeconfig);
@@ -87,12 +124,46 @@ impl Terminal {
         Ok(output.map_err(start)?.into())
     }
 
+    /// The command that runs bash, without its arguments.
+    fn bash(&self) -> Result<Command, DocsError> {
+        if self.has_checkout {
+            return Ok(Command::new("bash"));
+        }
+        let mut command = Command::new(host("unshare")?);
+        command.args(if is_root() { &[][..] } else { &["--map-root-user"] }).args(["--mount", "--"]);
+        command.arg(host("sh")?).args(["-c", COVER]).arg(host("mount")?);
+        command.arg(repository()).arg(host("bash")?);
+        Ok(command)
+    }
+
     fn path(&self) -> OsString {
         let mut path = self.programs.path().as_os_str().to_owned();
         path.push(":");
-        path.push(env::var_os("PATH").unwrap_or_default());
+        if self.has_checkout {
+            path.push(env::var_os("PATH").unwrap_or_default());
+        } else {
+            path.push(self.programs.path().join(OWN_PROGRAMS));
+        }
         path
     }
+}
+
+/// A program of the host.
+fn host(program: &str) -> Result<PathBuf, DocsError> {
+    Ok(find_program(program).ok_or_else(|| ProvisionError::NotProvisioned(program.to_owned()))?)
+}
+
+/// The paths of everything in a directory.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, DocsError> {
+    let failed = |source| file(directory, source);
+    let listed = fs::read_dir(directory).map_err(failed)?;
+    listed.map(|entry| Ok(entry.map_err(failed)?.path())).collect()
+}
+
+/// Makes a link of the same name in a directory.
+fn link(path: &Path, to: &Path) -> Result<(), DocsError> {
+    let name = path.file_name().unwrap_or_default();
+    symlink(path, to.join(name)).map_err(|source| file(path, source))
 }
 
 fn file(path: &Path, source: std::io::Error) -> DocsError {

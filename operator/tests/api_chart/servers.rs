@@ -1,9 +1,8 @@
-//! The oldest and the newest supported API server accept all manifests, from the chart and from
-//! kustomize.
+//! Supported API servers accept all manifests, from the chart and from kustomize.
 
 use isp_lab::provision::KubernetesVersion;
 use isp_lab::{ControlPlane, docs};
-use isp_testkit::control_plane::SYSTEM;
+use isp_testkit::control_plane::{SYSTEM, api_server_versions};
 use serde_json::Value;
 
 use crate::release;
@@ -36,18 +35,15 @@ async fn takes_everything(version: KubernetesVersion) {
     try_out(&cluster, &namespace, [&by_kustomize, &by_chart]).await;
     let [take_over] = docs::commands(
         "docs/install.md",
-        "the_newest_api_server_takes_kustomize_and_chart_and_a_release_comes_and_goes",
+        "an_api_server_takes_kustomize_and_chart_and_a_release_comes_and_goes",
     )
     .unwrap();
     release::comes_and_goes(&cluster, &take_over).await;
 }
 
 #[tokio::test]
-async fn the_newest_api_server_takes_kustomize_and_chart_and_a_release_comes_and_goes() {
-    takes_everything(KubernetesVersion::V1_37).await;
-}
-
-#[tokio::test]
-async fn the_oldest_api_server_takes_kustomize_and_chart_and_a_release_comes_and_goes() {
-    takes_everything(KubernetesVersion::V1_33).await;
+async fn an_api_server_takes_kustomize_and_chart_and_a_release_comes_and_goes() {
+    for version in api_server_versions() {
+        takes_everything(version).await;
+    }
 }

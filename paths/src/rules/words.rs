@@ -19,6 +19,9 @@ const MASQUERADE_ALL: &str = "masqueradeAll";
 const NOT_OF_NODE: &str = "not a pod of this node";
 const HAIRPIN: &str = "an endpoint reaches itself";
 
+/// The kind of a frontend that is neither a ClusterIP nor a NodePort.
+const EXTERNAL_IP: &str = "external IP";
+
 /// The facts that a reason names.
 pub(super) struct Facts<'a> {
     pub(super) actor: Actor,
@@ -36,6 +39,13 @@ pub(super) struct Frontend {
     ranges: Vec<String>,
     /// Why the node serves what it is not meant to serve.
     note: Option<String>,
+}
+
+impl Frontend {
+    /// Whether it is an address of a load balancer or an external IP.
+    pub(super) fn is_external_ip(&self) -> bool {
+        self.kind == EXTERNAL_IP
+    }
 }
 
 impl<'a> Facts<'a> {
@@ -58,7 +68,7 @@ impl<'a> Facts<'a> {
         } else if model.cluster_ips.contains(&address) {
             ("ClusterIP", false)
         } else if view == View::Full && service.external_addresses().any(|own| own == address) {
-            ("external IP", true)
+            (EXTERNAL_IP, true)
         } else if self.node.accepting(Family::of(address)).contains(&address) {
             ("NodePort", true)
         } else {
@@ -100,9 +110,6 @@ impl<'a> Facts<'a> {
             End::Refused if comments.contains(&OTHER_PORT) => {
                 format!("{kind} of Service {service}: the Service does not have this port")
             }
-            End::Dropped if comments.contains(&OTHER_PORT) => format!(
-                "{kind} of Service {service}: the Service does not have this port, and no rule refuses it"
-            ),
             End::Refused => format!("{kind} of Service {service}: the Service has no ready endpoint"),
             End::Dropped if story.steps.last().is_some_and(|step| step.chain.as_str() == "guard") => format!(
                 "{kind} of Service {service}: {} is not in loadBalancerSourceRanges ({})",

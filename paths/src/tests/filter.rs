@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::World;
 use super::world::reason;
-use crate::Actor;
+use crate::{Actor, KubeProxy, ProxyMode};
 
 /// An object of mode Filter in force everywhere.
 fn filtered(elsewhere: &str) -> World {
@@ -88,4 +88,18 @@ fn a_packet_that_arrives_at_a_node_that_hides_the_address_gets_no_answer() {
     let world = filtered("ClusterOnly");
     let reason = reason(&world.paths("198.51.100.10 via work-2", "192.0.2.10:80"));
     assert!(reason.starts_with("no rule of node work-2 serves 192.0.2.10:80: "), "{reason}");
+}
+
+#[test]
+fn a_packet_to_a_hidden_cluster_ip_leaves_the_node_unless_kube_proxy_drops_it() {
+    let actors = |world: &World| {
+        let paths = world.paths("pod/tools/work-1", "10.96.7.7:80");
+        let hops = paths[0].hops.iter();
+        hops.map(|hop| hop.actor).collect::<Vec<_>>()
+    };
+    let mut world = filtered("Hidden");
+    assert_eq!(actors(&world), []);
+    world.cluster.set_kube_proxy(KubeProxy { mode: ProxyMode::Iptables, ..World::kube_proxy() });
+    assert_eq!(actors(&world), [Actor::Routes]);
+    world.check("pod/tools/work-1 -> 10.96.7.7:80: dropped");
 }

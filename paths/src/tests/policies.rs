@@ -194,6 +194,45 @@ fn mode_iptables_answers_node_ports_on_the_bridge_and_does_not_refuse_other_port
         pod/tools/work-1 -> 10.96.7.7:81:      dropped
         ",
     );
+    let paths = world.paths("pod/tools/work-1", "10.96.7.7:81");
+    assert_eq!(paths[0].hops.iter().map(|hop| hop.actor).collect::<Vec<_>>(), [Actor::Routes]);
+    assert_eq!(
+        reason(&paths),
+        "no rule of node work-1 serves the ClusterIP 10.96.7.7: Service shop/web does not have this port, and no other host \
+         has this address"
+    );
+}
+
+#[test]
+fn mode_iptables_does_not_refuse_its_own_host_at_an_external_address_without_endpoints() {
+    let mut world = World::web_on("Cluster", &[]);
+    world.check("node/work-1 -> 192.0.2.10:80: refused");
+    world.cluster.set_kube_proxy(KubeProxy { mode: ProxyMode::Iptables, ..World::kube_proxy() });
+    world.check(
+        "
+        node/work-1 -> 192.0.2.10:80:             dropped, refused
+        node/work-1 via work-2 -> 192.0.2.10:80:  refused
+        pod/tools/work-1 -> 192.0.2.10:80:        refused
+        node/work-1 -> 10.90.0.12:30080:          refused
+        node/work-1 -> 10.96.7.7:80:              refused
+        ",
+    );
+    let paths = world.paths("node/work-1 via work-1", "192.0.2.10:80");
+    assert_eq!(
+        reason(&paths),
+        "the packet comes back to node work-1, which drops packets from outside with its own address as the source"
+    );
+    world.service(&json!({"spec": {"externalTrafficPolicy": "Local"}}));
+    world.check("node/work-1 -> 192.0.2.10:80: dropped");
+}
+
+#[test]
+fn mode_iptables_compares_no_source_ranges_without_endpoints() {
+    let mut world = World::web_on("Cluster", &[]);
+    world.service(&json!({"spec": {"loadBalancerSourceRanges": ["203.0.113.0/24"]}}));
+    world.check("198.51.100.10 via edge-1 -> 192.0.2.10:80: dropped");
+    world.cluster.set_kube_proxy(KubeProxy { mode: ProxyMode::Iptables, ..World::kube_proxy() });
+    world.check("198.51.100.10 via edge-1 -> 192.0.2.10:80: refused");
 }
 
 #[test]

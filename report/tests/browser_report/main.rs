@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use isp_report::page::{Use, html};
 use isp_report::{Report, model};
-use isp_testkit::browser::{Browser, Key, Media, Page};
+use isp_testkit::browser::report::{choose_stage, drawn, low_contrast, walk_by_keyboard};
+use isp_testkit::browser::{Browser, Key, Media};
 use serde_json::json;
 
 /// A report as a file.
@@ -36,17 +37,6 @@ fn pictures() -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     std::fs::create_dir_all(&directory).unwrap();
     directory
-}
-
-/// The numbers of the paths that are drawn.
-fn drawn(page: &mut Page<'_>) -> Vec<u64> {
-    let numbers =
-        page.evaluate("[...document.querySelectorAll('svg .path')].map((each) => Number(each.dataset.path))");
-    serde_json::from_value(numbers).unwrap()
-}
-
-fn choose_stage(page: &mut Page<'_>, stage: usize) {
-    page.evaluate(&format!("document.querySelector('input[name=stage][value=\"{stage}\"]').click()"));
 }
 
 #[test]
@@ -80,33 +70,16 @@ fn the_keyboard_reaches_every_path_and_opens_and_closes_its_trace() {
     let written = Written::new(&report);
     let mut browser = Browser::start();
     let mut page = browser.open(&written.address());
-    let mut reached = Vec::new();
-    for _ in 0..200 {
-        page.press(Key::Tab);
-        let number = page.evaluate("document.activeElement.closest('svg .path')?.dataset.path ?? null");
-        let Some(number) = number.as_str().map(str::to_owned) else { continue };
-        let stroke = page.evaluate("getComputedStyle(document.activeElement.querySelector('.reach')).stroke");
-        assert_ne!(stroke, json!("rgba(0, 0, 0, 0)"), "path {number} does not show that it has the focus");
-        page.press(Key::Enter);
-        let text = page.evaluate("document.querySelector('dialog[open]')?.textContent ?? ''");
-        let path = &report.paths[number.parse::<usize>().unwrap()];
+    walk_by_keyboard(&mut page, |number, trace| {
+        let path = &report.paths[usize::try_from(number).unwrap()];
         for journey in &path.journeys {
-            assert!(text.as_str().unwrap().contains(&journey.line), "trace {number}: {text}");
+            assert!(trace.contains(&journey.line), "trace {number}: {trace}");
             for hop in &journey.hops {
-                assert!(text.as_str().unwrap().contains(&hop.reason), "trace {number}: {text}");
+                assert!(trace.contains(&hop.reason), "trace {number}: {trace}");
             }
         }
-        page.press(Key::Escape);
-        assert_eq!(page.evaluate("document.querySelector('dialog[open]') === null"), json!(true));
-        assert_eq!(page.evaluate("document.activeElement.dataset.path"), json!(number));
-        reached.push(number);
-        if reached.len() == report.paths.len() {
-            break;
-        }
-    }
-    reached.sort();
-    reached.dedup();
-    assert_eq!(reached.len(), report.paths.len());
+    });
+    assert_eq!(drawn(&mut page).len(), report.paths.len());
     page.press(Key::ShiftTab);
     let before = page.evaluate("document.activeElement.closest('svg .path') !== null");
     assert_eq!(before, json!(true));
@@ -136,8 +109,7 @@ fn lines_and_text_of_the_drawing_have_contrast_in_both_themes() {
         page.show(media);
         for stage in 0..2 {
             choose_stage(&mut page, stage);
-            let low = page.evaluate(include_str!("contrast.js"));
-            assert_eq!(low, json!([]), "{media:?}, stage {stage}");
+            assert_eq!(low_contrast(&mut page), json!([]), "{media:?}, stage {stage}");
         }
     }
 }

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::keys::Key;
 use super::pipe::Pipe;
 
+/// The usual width of a window.
+const WIDTH: u32 = 1280;
+
 /// How a page is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Media {
@@ -37,11 +40,17 @@ impl<'a> Page<'a> {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             page.call(&format!("{domain}.enable"), &json!({}));
         }
+        page.call("Page.setLifecycleEventsEnabled", &json!({"enabled": true}));
         page.call("Emulation.setScriptExecutionDisabled", &json!({"value": !scripts}));
-        page.size(1280, 900);
+        page.size(WIDTH, 900);
         let opened = page.call("Page.navigate", &json!({"url": address}));
         assert!(opened.get("errorText").is_none(), "{address}: {}; {}", opened["errorText"], page.said());
-        page.pipe.wait("Page.loadEventFired");
+        // Other pages have loaded before, and an empty one in this place.
+        let loaded = |event: &Value| {
+            let told = &event["params"];
+            told["name"] == "load" && told["loaderId"] == opened["loaderId"]
+        };
+        page.pipe.wait("the page", loaded);
         page
     }
 
@@ -84,9 +93,21 @@ impl<'a> Page<'a> {
 
     /// Writes a picture of the whole page.
     pub fn picture(&mut self, path: &Path) {
+        self.capture(path, &json!({"format": "png", "captureBeyondViewport": true}));
+    }
+
+    /// Writes a picture of the page down to the end of this element.
+    pub fn picture_to(&mut self, selector: &str, path: &Path) {
+        let selector = json!(selector);
+        let end = format!("document.querySelector({selector}).getBoundingClientRect().bottom + scrollY");
+        let height = self.evaluate(&format!("Math.ceil({end}) + 16"));
+        let clip = json!({"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1});
+        self.capture(path, &json!({"format": "png", "captureBeyondViewport": true, "clip": clip}));
+    }
+
+    fn capture(&mut self, path: &Path, asked: &Value) {
         use base64::Engine;
-        let asked = json!({"format": "png", "captureBeyondViewport": true});
-        let answer = self.call("Page.captureScreenshot", &asked);
+        let answer = self.call("Page.captureScreenshot", asked);
         let bytes =
             base64::engine::general_purpose::STANDARD.decode(answer["data"].as_str().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();

@@ -62,10 +62,10 @@ impl Pipe {
         }
     }
 
-    /// Waits for an event of this name.
-    pub(super) fn wait(&mut self, event: &str) {
-        while !self.events.iter().any(|each| each["method"] == event) {
-            let message = self.receive(event);
+    /// Waits for an event like this.
+    pub(super) fn wait(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) {
+        while !self.events.iter().any(&is_it) {
+            let message = self.receive(what);
             self.events.push(message);
         }
     }

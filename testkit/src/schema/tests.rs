@@ -12,6 +12,8 @@ fn schema() -> Value {
                 "type": "array", "minItems": 2, "maxItems": 2, "prefixItems": [{"type": "string"}, {"type": "boolean"}],
             },
             "why": {"type": ["string", "null"]},
+            "labels": {"type": "object", "additionalProperties": true},
+            "nodes": {"type": "array", "uniqueItems": true},
         },
         "oneOf": [
             {"type": "object", "required": ["to"], "properties": {"to": {"const": "direct"}}},
@@ -25,6 +27,7 @@ fn schema() -> Value {
 fn a_value_as_its_schema_says_has_no_problems() {
     for value in [
         json!({"name": "web", "ports": [], "to": "direct"}),
+        json!({"name": "web", "ports": [], "labels": {"any": {"thing": 1}}, "nodes": ["a", "b"], "to": "direct"}),
         json!({"name": "shop", "ports": [1, 2], "pair": ["a", true], "why": null, "to": "proxy", "port": 3}),
     ] {
         assert_eq!(problems(&schema(), &value), Vec::<String>::new(), "{value}");
@@ -45,6 +48,7 @@ fn each_fault_is_a_problem_at_its_place() {
         (json!({"name": "web", "ports": [], "why": 1, "to": "direct"}), ".why: 1 is not as type"),
         (json!({"name": "web", "ports": [], "to": "nowhere"}), "fits 0 schemas of oneOf"),
         (json!({"name": "web", "ports": [], "to": "direct", "port": 3}), ".port: no schema mentions it"),
+        (json!({"name": "web", "ports": [], "nodes": ["a", "a"], "to": "direct"}), "is not as uniqueItems"),
         (json!([]), "is not as type"),
     ] {
         let found = problems(&schema(), &value);

@@ -47,6 +47,12 @@ impl Registry {
     }
 }
 
+impl Default for Registry {
+    fn default() -> Self {
+        Self(Self::IN_MANIFESTS.to_owned())
+    }
+}
+
 impl fmt::Display for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -106,6 +112,12 @@ pub(crate) enum HomeError {
     NotHttps,
     #[error("ends with a slash; use {0}")]
     TrailingSlash(String),
+}
+
+impl Default for Home {
+    fn default() -> Self {
+        Self(Self::IN_CARGO.to_owned())
+    }
 }
 
 impl Home {

@@ -26,7 +26,7 @@ pub(crate) enum Layer {
 }
 
 /// Tests with continuous traffic. Together they would starve the clusters of CPU.
-const APART: [&str; 7] = [
+const APART: [&str; 8] = [
     "lab_beside",
     "lab_beside_operator",
     "lab_beside_storm",
@@ -34,10 +34,11 @@ const APART: [&str; 7] = [
     "lab_hostile",
     "lab_operator",
     "lab_release",
+    "lab_upgrade",
 ];
 
 /// Tests that take minutes start first, so that none runs alone at the end.
-const LONGEST: [&str; 18] = [
+const LONGEST: [&str; 19] = [
     "lab_operator",
     "lab_demo",
     "lab_demo_mesh",
@@ -50,6 +51,7 @@ const LONGEST: [&str; 18] = [
     "lab_docs",
     "lab_redirect",
     "lab_problem",
+    "lab_trace",
     "lab_beside_operator",
     "lab_beside_storm",
     "api_operator",

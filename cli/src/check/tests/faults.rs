@@ -22,6 +22,10 @@ const LOST: &[Fault] = &[
         let service = world.the("Service", "istio-ingressgateway");
         service["status"]["loadBalancer"]["ingress"][0]["ipMode"] = json!("Proxy");
     }),
+    ("perhaps lost before the cluster", Code::IpModeProxy, State::Notice, |world| {
+        let annotations = &mut world.the("Service", "istio-ingressgateway")["metadata"]["annotations"];
+        annotations["load-balancer.hetzner.cloud/uses-proxyprotocol"] = json!("true");
+    }),
     ("lost at a sidecar", Code::SidecarHides, State::Failed, |world| {
         let service = world.the("Service", "cart");
         service["spec"]["type"] = json!("NodePort");

@@ -40,6 +40,9 @@ fn a_service_that_keeps_the_source_ip_names_the_nodes_that_answer() {
         ]
     );
     let echo = check.lines().find(|line| line.text.contains("plain/echo")).unwrap();
+    let unseen =
+        "whether NAT or a proxy before the first node replaces the source IP is not visible in the cluster; ";
+    assert!(echo.details.last().unwrap().starts_with(unseen), "{:?}", echo.details);
     assert_eq!(
         echo.details[0],
         "the other nodes drop the traffic of clients, and serve its external addresses to their own pods: edge-1, work-2"

@@ -121,7 +121,7 @@ fn hidden(scope: &Scope<'_>, rules: &Rules, found: &mut Vec<Finding>) {
             let labels = scope.cluster.namespaces.get(&pod_key.namespace);
             let wanted = labels
                 .and_then(|labels| rules.wanted(Namespace { name: &pod_key.namespace, labels }, &pod.labels));
-            wanted.is_none() && pod.sidecar.as_ref().is_some_and(|sidecar| sidecar.proxy == "REDIRECT")
+            wanted.is_none() && pod.sidecar.as_ref().is_some_and(Sidecar::hides_peer)
         });
         if let Some((pod_key, pod)) = hiding {
             let by = Mesh::of(scope.cluster, pod).interception_mode(pod).by;

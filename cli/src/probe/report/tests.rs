@@ -116,6 +116,25 @@ web/frontend: source IP lost in 2 of 4 cells, marked with !; every cell is as ex
 }
 
 #[test]
+fn cells_that_do_not_tell_the_source_do_not_count_as_preserved() {
+    let reached = cell(
+        pod(),
+        "10.244.2.5",
+        Destination::ClusterIp,
+        Observed::Reached,
+        vec![expects(&["10.244.2.5"])],
+        true,
+    );
+    let text = text(&report(true, vec![reached]), None);
+    assert!(
+        text.ends_with(
+            "no loss was seen, but 1 of 1 cells do not tell the source IP; every cell is as expected\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_surprise_is_told_and_a_hostile_name_does_no_harm() {
     let silent = Observed::Silent("timed out".to_owned());
     let to = Destination::External { number: 1 };

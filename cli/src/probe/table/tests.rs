@@ -175,7 +175,7 @@ fn the_hop_that_changed_the_source_is_named() {
             "192.168.1.5",
             "203.0.113.9",
             vec![named],
-            Some("NAT between this machine and the cluster"),
+            Some("NAT or a proxy before the first node"),
         ),
         (pod(), "10.244.2.5", "10.90.0.12", vec![], Some("SNAT on node work-1")),
         (pod(), "10.244.2.5", "127.0.0.6", vec![], Some("the sidecar of the target")),

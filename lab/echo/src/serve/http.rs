@@ -28,11 +28,18 @@ const LONGEST_DELAY: u64 = 60_000;
 
 type Reply = Response<Full<Bytes>>;
 
-pub(super) async fn converse(connection: Connection, place: Arc<Place>, mut stop: Stop) {
+pub(super) async fn converse(connection: Connection, place: Arc<Place>, access_log: bool, mut stop: Stop) {
     let Connection { stream, ends } = connection;
     let service = service_fn(move |request| {
         let place = Arc::clone(&place);
-        async move { Ok::<_, Infallible>(answer(request, ends, &place).await) }
+        async move {
+            let asked = access_log.then(|| request_line(&request));
+            let reply = answer(request, ends, &place).await;
+            if let Some(asked) = asked {
+                println!("{} - - {asked} {}", ends.peer_ip(), reply.status().as_u16());
+            }
+            Ok::<_, Infallible>(reply)
+        }
     });
     let mut conversation = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     tokio::select! {
@@ -40,6 +47,12 @@ pub(super) async fn converse(connection: Connection, place: Arc<Place>, mut stop
         () = stop.requested() => conversation.as_mut().graceful_shutdown(),
     }
     conversation.await.ok();
+}
+
+/// The first line of a request, quoted.
+fn request_line(request: &Request<Incoming>) -> String {
+    let path = request.uri().path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
+    format!("\"{} {path} {:?}\"", request.method(), request.version())
 }
 
 async fn answer(request: Request<Incoming>, ends: Ends, place: &Place) -> Reply {
