@@ -11,7 +11,7 @@ use super::TIMEOUT;
 /// The kernel's timeout for resending a SYN. A request that took at least this long has lost a
 /// packet.
 const RESENT: Duration = Duration::from_secs(1);
-/// A response that took this long without a Service shows that the machine lacks CPU time.
+/// Only a response that took this long without a Service can show that the machine lacks CPU time.
 const LATE: Duration = Duration::from_millis(250);
 
 /// The results of one client.
@@ -26,14 +26,15 @@ pub(super) struct Report {
     /// The source IPs that the application saw, and how often.
     peers: BTreeMap<String, usize>,
     failures: Vec<Failure>,
-    /// When slow requests were sent.
-    late: Vec<Duration>,
+    /// When slow requests were sent, and how long they took.
+    late: Vec<(Duration, Duration)>,
 }
 
 /// A request without a response, or with one only after its packet was resent.
 struct Failure {
     /// Since the start of the traffic.
     at: Duration,
+    took: Duration,
     why: String,
     /// How long it took, if it was answered after all.
     resent: Option<Duration>,
@@ -91,12 +92,12 @@ impl Report {
         self.sent += 1;
         self.slowest = self.slowest.max(elapsed);
         if elapsed > LATE {
-            self.late.push(at);
+            self.late.push((at, elapsed));
         }
         let resent = (line.error.is_none() && elapsed > RESENT).then_some(elapsed);
         let why = resent.map(|elapsed| format!("answered after {} ms", elapsed.as_millis()));
         if let Some(why) = line.error.or(why) {
-            self.failures.push(Failure { at, why, resent });
+            self.failures.push(Failure { at, took: elapsed, why, resent });
         }
         if let Some(peer) = line.peer_ip {
             *self.peers.entry(peer).or_default() += 1;
@@ -113,19 +114,20 @@ impl fmt::Display for Report {
     }
 }
 
-/// The failures that coincide with delays of a control client, as text, and all others. A refused
-/// connection is never due to a delay.
+/// The failures that delays of a control client explain, as text, and all others. A delay explains
+/// a failure that is near it and took at most twice as long: a stalled machine holds up all clients
+/// alike. A refused connection is never due to a delay.
 pub(super) fn judge(reports: &[Report]) -> (Vec<String>, Vec<Unexplained>) {
     let (controls, clients): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.is_control);
     let is_starved = |failure: &Failure| {
         let mut late = controls.iter().flat_map(|control| &control.late);
         let only_late = failure.why == "timed out" || failure.resent.is_some();
-        only_late && late.any(|late| late.abs_diff(failure.at) < TIMEOUT)
+        only_late && late.any(|(at, took)| at.abs_diff(failure.at) < TIMEOUT && failure.took <= *took * 2)
     };
     let (mut starved, mut unexplained) = (Vec::new(), Vec::new());
     for report in clients {
         for failure in &report.failures {
-            let Failure { at, why, resent } = failure;
+            let Failure { at, why, resent, .. } = failure;
             let (client, interval) = (report.name.clone(), report.interval);
             let failed = Unexplained { client, at: *at, interval, why: why.clone(), resent: *resent };
             if is_starved(failure) {
@@ -165,20 +167,26 @@ fn what_fails_alone_speaks_against_the_operator_and_what_fails_with_a_control_do
             r#"{"seq": 11, "elapsedMs": 2000.1, "error": "timed out"}"#,
             r#"{"seq": 12, "elapsedMs": 0.1, "error": "refused"}"#,
             r#"{"seq": 21, "elapsedMs": 1001.0, "peerIp": "10.0.0.1"}"#,
+            r#"{"seq": 31, "elapsedMs": 1050.0, "peerIp": "10.0.0.1"}"#,
         ],
     );
-    let control = read("control", true, &[r#"{"seq": 10, "elapsedMs": 400.0, "peerIp": "10.0.0.1"}"#]);
-    assert_eq!(client.to_string(), "client: 4 sent, 3 failed, slowest 2000 ms, seen as 10.0.0.1 2x");
+    let delays = [
+        r#"{"seq": 10, "elapsedMs": 1100.0, "peerIp": "10.0.0.1"}"#,
+        r#"{"seq": 31, "elapsedMs": 270.0, "peerIp": "10.0.0.1"}"#,
+    ];
+    let control = read("control", true, &delays);
+    assert_eq!(client.to_string(), "client: 5 sent, 4 failed, slowest 2000 ms, seen as 10.0.0.1 3x");
     let (starved, unexplained) = judge(&[client, control]);
     assert_eq!(starved, ["client at 10.00 s: timed out"]);
-    assert_eq!(outages(&unexplained), [("client".to_owned(), second * 10)]);
+    assert_eq!(outages(&unexplained), [("client".to_owned(), second * 20)]);
     let unexplained: Vec<_> =
         unexplained.iter().map(|failure| (failure.to_string(), failure.resent.is_some())).collect();
     assert_eq!(
         unexplained,
         [
             ("client at 11.00 s: refused".to_owned(), false),
-            ("client at 20.00 s: answered after 1001 ms".to_owned(), true)
+            ("client at 20.00 s: answered after 1001 ms".to_owned(), true),
+            ("client at 30.00 s: answered after 1050 ms".to_owned(), true)
         ]
     );
 }
