@@ -10,7 +10,7 @@ use std::thread;
 
 use super::ControlPlaneError;
 use crate::command::{self, CommandError};
-use crate::components::Component;
+use crate::components::{self, Component};
 
 type Spawn = (Command, mpsc::Sender<std::io::Result<Child>>);
 
@@ -36,6 +36,7 @@ impl Processes {
             .arg(&component.program)
             .args(&component.arguments)
             .current_dir(&self.directory)
+            .envs(components::RUNTIME)
             .stdin(Stdio::null())
             .stdout(output.try_clone().map_err(file)?)
             .stderr(output);

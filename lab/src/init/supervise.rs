@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::place::Place;
-use crate::components::Component;
+use crate::components::{self, Component};
 use crate::spec::LabDir;
 
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -141,6 +141,7 @@ impl Supervisor {
             .env_clear()
             .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
             .env("HOME", "/root")
+            .envs(components::RUNTIME)
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(|error| error.to_string())?)
             .stderr(log);
