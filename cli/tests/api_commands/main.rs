@@ -15,9 +15,14 @@ use isp_testkit::accounts::grant;
 use isp_testkit::control_plane::{SYSTEM, apply};
 use isp_testkit::plugin::{self, Ended, SPEC, command, ended};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-isp");
+
+/// Held by tests of plans, and by a test that writes a report of a node, which every plan would
+/// have to delete.
+static REPORTS: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test]
 async fn without_the_definitions_the_way_to_install_them_is_told() {

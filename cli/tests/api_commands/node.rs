@@ -1,17 +1,17 @@
 //! What is said about nodes, from their reports.
 
 use isp_lab::docs;
-use isp_testkit::control_plane::apply;
+use isp_testkit::control_plane::{apply, kubectl};
 use isp_testkit::plugin::{self, command, end, set_status, typed};
 use serde_json::json;
 
-use super::{PROGRAM, object};
+use super::{PROGRAM, REPORTS, object};
 
 const MANUAL: &str = "docs/kubectl-isp.md";
 
 #[tokio::test]
 async fn the_report_of_mode_beside_is_read_as_well() {
-    let (control_plane, _) = plugin::cluster(PROGRAM).await;
+    let ((control_plane, _), _guard) = (plugin::cluster(PROGRAM).await, REPORTS.lock().await);
     let name = "work-2.beside";
     let report = json!({
         "apiVersion": "sourcepreserve.io/v1alpha1", "kind": "IngressSourceNode", "metadata": {"name": name},
@@ -36,6 +36,7 @@ async fn the_report_of_mode_beside_is_read_as_well() {
         "{}",
         told.stdout
     );
+    kubectl(control_plane, &["delete", "isn", name]).await;
 }
 
 #[tokio::test]

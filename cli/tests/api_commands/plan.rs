@@ -8,13 +8,13 @@ use isp_lab::docs;
 use isp_testkit::control_plane::kubectl;
 use isp_testkit::plugin::{self, Ended, SPEC, command, end, ended, typed};
 
-use super::PROGRAM;
+use super::{PROGRAM, REPORTS};
 
 const MANUAL: &str = "docs/kubectl-isp.md";
 
 #[tokio::test]
 async fn a_plan_is_told_step_by_step_and_nothing_is_written() {
-    let (control_plane, _) = plugin::cluster(PROGRAM).await;
+    let ((control_plane, _), _guard) = (plugin::cluster(PROGRAM).await, REPORTS.lock().await);
     let (config, directory) = (control_plane.kubeconfig(), tempfile::tempdir().unwrap());
     let specs = [
         "get",
@@ -88,7 +88,7 @@ fn with_input(config: &Path, arguments: &[&str], input: &str) -> Ended {
 
 #[tokio::test]
 async fn a_plan_of_mode_beside_moves_no_node() {
-    let (control_plane, _) = plugin::cluster(PROGRAM).await;
+    let ((control_plane, _), _guard) = (plugin::cluster(PROGRAM).await, REPORTS.lock().await);
     let (config, directory) = (control_plane.kubeconfig(), tempfile::tempdir().unwrap());
     let spec = SPEC.replace("absent", "frontend").replacen('{', "{mode: Beside, ", 1);
     let text = format!("{HEAD}metadata: {{name: beside-plan}}\nspec: {spec}\n");
