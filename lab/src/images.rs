@@ -11,6 +11,7 @@ use crate::image::Image;
 use crate::lab::LabError;
 use crate::node::PAUSE_IMAGE;
 use crate::provision::{KubernetesVersion, Programs, Progress, ProvisionError, find_program};
+use crate::release::{NOBODY, PROGRAMS};
 
 /// The image of the `echo` application, which answers with the addresses it sees.
 pub const ECHO_IMAGE: &str = "lab.local/echo:1";
@@ -47,6 +48,19 @@ pub fn pack(reference: &str, program: &Path, user: &str) -> Result<PathBuf, LabE
     let place = format!("/usr/local/bin/{name}");
     let image = Image::new(reference).program(program, &place)?.user(user).entrypoint([place]);
     pack_image(&image)
+}
+
+/// The archive of a program of this workspace, as the image `lab.local/<its name>:1`.
+pub(crate) fn program(path: &Path) -> Result<PathBuf, LabError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    pack(&format!("lab.local/{name}:1"), path, NOBODY)
+}
+
+/// The archives of the released programs, as far as they are built. One that cannot be packed, for
+/// example because it is being built, is missing; loading it later reports the reason.
+pub(crate) fn programs() -> Vec<PathBuf> {
+    let built = PROGRAMS.into_iter().filter_map(|(name, ..)| own_program(name).ok());
+    built.filter_map(|path| program(&path).ok()).collect()
 }
 
 /// Packs an image that is not one of the lab's own.

@@ -12,12 +12,12 @@ use crate::lab::LabError;
 pub const REGISTRY: &str = "localhost/ingress-source-preserve";
 
 /// An unprivileged user and group.
-const NOBODY: &str = "65532:65532";
+pub(crate) const NOBODY: &str = "65532:65532";
 /// A container has the capabilities of its pod only as this user.
 const ROOT: &str = "0:0";
 
 /// The released programs, their users and their descriptions.
-const PROGRAMS: [(&str, &str, &str); 5] = [
+pub(crate) const PROGRAMS: [(&str, &str, &str); 5] = [
     ("operator", NOBODY, "Operator of IngressSourcePreserves"),
     ("webhook", NOBODY, "Admission webhook for pods and IngressSourcePreserves"),
     ("proxy-agent", NOBODY, "Node agent that filters the Services that kube-proxy sees"),

@@ -48,6 +48,8 @@ pub(crate) struct Spec {
     /// Host paths of the programs that commands run.
     pub(crate) kubectl: PathBuf,
     pub(crate) ctr: PathBuf,
+    /// The archives of this workspace's programs that every node starts with.
+    pub(crate) own_images: Vec<PathBuf>,
     /// Only with Istio.
     pub(crate) istioctl: Option<PathBuf>,
 }

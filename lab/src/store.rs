@@ -1,7 +1,8 @@
 //! A prepared containerd store with the lab's images. Importing and unpacking them on every node at
 //! every start would dominate the startup time. Instead this is done once per set of images, and
 //! every node gets a copy made of hard links. The linked files are lower layers of containers and
-//! are never written.
+//! are never written. A store with the programs of this workspace, which change with every build,
+//! extends one without them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +16,15 @@ use crate::image::Digest;
 use crate::lab::LabError;
 use crate::provision::{Programs, Progress};
 
-/// The number of stores to keep. Each is as large as its images.
-const KEPT: usize = 4;
+/// The number of stores to keep. Each is as large as the images that it adds.
+const KEPT: usize = 6;
 /// How the names of incomplete stores begin.
 const PARTIAL: &str = "partial-";
 
-pub(crate) struct Store(PathBuf);
+pub(crate) struct Store {
+    path: PathBuf,
+    key: String,
+}
 
 /// The store with exactly these images, created if it does not exist.
 pub(crate) fn prepared(
@@ -28,15 +32,29 @@ pub(crate) fn prepared(
     archives: &[PathBuf],
     progress: Progress,
 ) -> Result<Store, LabError> {
+    placed(key(archives), progress, |partial| {
+        fs::create_dir_all(partial).map_err(|source| file(partial, source))?;
+        import(partial, programs, archives)
+    })
+}
+
+/// Finds a store by its key, or fills one.
+fn placed(
+    key: String,
+    progress: Progress,
+    fill: impl FnOnce(&Path) -> Result<(), LabError>,
+) -> Result<Store, LabError> {
     let stores = dirs::cache()?.join("stores");
-    fs::create_dir_all(&stores).map_err(|source| LabError::File { path: stores.clone(), source })?;
-    let path = stores.join(key(archives));
+    fs::create_dir_all(&stores).map_err(|source| file(&stores, source))?;
+    let path = stores.join(&key);
     if !path.is_dir() {
         progress("unpacking the images");
-        place(&path, |partial| fill(partial, programs, archives))?;
+        place(&path, fill)?;
         forget_older(&stores);
     }
-    Ok(Store(path))
+    // The least recently used stores are removed. Failing to note the use makes a copy at worst.
+    let _ = fs::File::open(&path).and_then(|store| store.set_modified(SystemTime::now()));
+    Ok(Store { path, key })
 }
 
 /// Fills a directory and renames it. Several processes and threads may do this for the same path.
@@ -54,20 +72,37 @@ fn place(path: &Path, fill: impl FnOnce(&Path) -> Result<(), LabError>) -> Resul
 }
 
 impl Store {
+    /// The store with these images in addition, created if it does not exist.
+    pub(crate) fn with(
+        self,
+        programs: &Programs,
+        archives: &[PathBuf],
+        progress: Progress,
+    ) -> Result<Self, LabError> {
+        if archives.is_empty() {
+            return Ok(self);
+        }
+        let key = key(&[&[PathBuf::from(&self.key)], archives].concat());
+        placed(key, progress, |partial| {
+            self.copy_to(partial)?;
+            import(partial, programs, archives)
+        })
+    }
+
     /// Creates a node's own copy of the store.
     pub(crate) fn copy_to(&self, target: &Path) -> Result<(), LabError> {
         let parent = target.parent().unwrap_or(target);
         fs::create_dir_all(parent).map_err(|source| file(parent, source))?;
         let copy = |how: &str| {
             let mut copy = Command::new("cp");
-            command::run(copy.args(["-a", how, "--no-target-directory"]).arg(&self.0).arg(target))
+            command::run(copy.args(["-a", how, "--no-target-directory"]).arg(&self.path).arg(target))
         };
         // Hard links need the same file system; otherwise the data is copied.
         if copy("--link").is_err() {
             let _ = fs::remove_dir_all(target);
             copy("--reflink=auto")?;
         }
-        own_databases(&self.0, target)
+        own_databases(&self.path, target)
     }
 }
 
@@ -92,8 +127,8 @@ fn key(archives: &[PathBuf]) -> String {
     Digest::of(&names.join(&b'\n')).hex()[..16].to_owned()
 }
 
-fn fill(root: &Path, programs: &Programs, archives: &[PathBuf]) -> Result<(), LabError> {
-    fs::create_dir_all(root).map_err(|source| file(root, source))?;
+/// Imports images to the store in a directory.
+fn import(root: &Path, programs: &Programs, archives: &[PathBuf]) -> Result<(), LabError> {
     let run = tempfile::tempdir().map_err(|source| file(Path::new("/tmp"), source))?;
     let socket = run.path().join("c.sock");
     let configuration = run.path().join("config.toml");
@@ -179,17 +214,17 @@ impl Drop for Running {
     }
 }
 
-/// Removes all but the most recent stores.
+/// Removes all but the most recently used stores.
 fn forget_older(stores: &Path) {
     let Ok(entries) = fs::read_dir(stores) else { return };
-    let made =
+    let used =
         |path: &Path| path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let mut all: Vec<_> = entries
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PARTIAL)))
         .collect();
-    all.sort_by_key(|path| std::cmp::Reverse(made(path)));
+    all.sort_by_key(|path| std::cmp::Reverse(used(path)));
     for old in all.into_iter().skip(KEPT) {
         let _ = fs::remove_dir_all(old);
     }

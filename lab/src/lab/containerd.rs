@@ -7,8 +7,11 @@ use super::{Lab, LabError, Place};
 use crate::command;
 
 impl Lab {
-    /// Imports an image archive on every node.
+    /// Imports an image archive on every node, unless the nodes have started with it.
     pub async fn load_image(&self, archive: &Path) -> Result<(), LabError> {
+        if self.spec.own_images.iter().any(|own| own == archive) {
+            return Ok(());
+        }
         let archive = fs::canonicalize(archive)
             .map_err(|source| LabError::File { path: archive.to_owned(), source })?;
         for node in &self.spec.topology.nodes {

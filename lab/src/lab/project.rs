@@ -8,17 +8,14 @@ use crate::images;
 /// The project's programs.
 const PROGRAMS: [&str; 3] = ["operator", "webhook", "proxy-agent"];
 const NAMESPACE: &str = "sourcepreserve-system";
-/// An unprivileged user and group.
-const NOBODY: &str = "65532:65532";
 
 impl Lab {
     /// Loads a program of this workspace on every node, as the image `lab.local/<its name>:1`.
     pub async fn load_program(&self, program: &Path) -> Result<(), LabError> {
-        let name = program.file_name().unwrap_or_default().to_string_lossy();
         if !program.is_file() {
             return Err(LabError::NotBuilt(program.to_owned()));
         }
-        self.load_image(&images::pack(&format!("lab.local/{name}:1"), program, NOBODY)?).await
+        self.load_image(&images::program(program)?).await
     }
 
     /// Installs an overlay with the programs in the directory of `program`, and waits until they

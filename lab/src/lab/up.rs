@@ -70,7 +70,8 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
     let purpose = if builder.istio { Purpose::Mesh } else { Purpose::Cluster };
     let programs = provision::provision(purpose, builder.kubernetes, progress)?;
     let images = images::archives(&programs, builder.kubernetes, builder.istio, progress)?;
-    let store = store::prepared(&programs, &images, progress)?;
+    let own_images = images::programs();
+    let store = store::prepared(&programs, &images, progress)?.with(&programs, &own_images, progress)?;
 
     // Removes the remains of a killed lab of that name.
     down(&builder.name)?;
@@ -121,6 +122,7 @@ fn prepare(builder: &Builder, lab: &LabDir) -> Result<Spec, LabError> {
         node_directories,
         kubectl: programs.path("kubectl")?.to_owned(),
         ctr: programs.path("ctr")?.to_owned(),
+        own_images,
         istioctl: builder.istio.then(|| programs.path("istioctl").map(ToOwned::to_owned)).transpose()?,
     };
     lab.write_spec(&spec)?;
