@@ -13,6 +13,9 @@ use super::health_checks::Blocked;
 use crate::node::progress::{Acknowledgement, Progress, ReadyCondition};
 use crate::node::view::EpochView;
 
+#[cfg(test)]
+mod tests;
+
 /// The most complaints that the report lists.
 const MOST_COMPLAINTS: usize = 3;
 
@@ -71,11 +74,14 @@ pub(crate) struct BesideAcknowledgement {
 
 impl Acknowledgement for BesideAcknowledgement {
     const MODE: AgentMode = AgentMode::Beside;
-    // The tables stay, and the next agent adopts them.
-    const OUTLIVES_AGENT: bool = true;
 
     fn applied(&self) -> bool {
         self.applied && self.error.is_none()
+    }
+
+    /// The tables stay, and the next agent adopts them; unless it has tried and failed.
+    fn inherits(&self) -> bool {
+        self.error.is_none()
     }
 
     fn programmed(&self) -> Option<bool> {

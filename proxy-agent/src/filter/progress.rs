@@ -62,11 +62,14 @@ pub(crate) struct FilterAcknowledgement {
 
 impl Acknowledgement for FilterAcknowledgement {
     const MODE: AgentMode = AgentMode::Filter;
-    // Another kube-proxy may have written rules meanwhile.
-    const OUTLIVES_AGENT: bool = false;
 
     fn applied(&self) -> bool {
         self.kube_proxy.synced_at.is_some()
+    }
+
+    /// Another kube-proxy may have written rules meanwhile.
+    fn inherits(&self) -> bool {
+        false
     }
 
     fn programmed(&self) -> Option<bool> {

@@ -23,11 +23,12 @@ pub(crate) trait Progress: Send + Sync + 'static {
 pub(crate) trait Acknowledgement: Send + Sync {
     const MODE: AgentMode;
 
-    /// Whether an acknowledgement stays true while the agent restarts.
-    const OUTLIVES_AGENT: bool;
-
     /// Says whether the node has taken over the view.
     fn applied(&self) -> bool;
+
+    /// Says whether the acknowledgement of the agent before this one may still be true, while this
+    /// one has not applied the view yet.
+    fn inherits(&self) -> bool;
 
     /// Says whether the kernel's rules match the view; `None` if the mode cannot tell.
     fn programmed(&self) -> Option<bool>;

@@ -98,7 +98,7 @@ impl<P: Progress> Reporter<P> {
                     .is_some_and(|before| self.observed.borrow_and_update().differs_from(&before.status));
                 let repair = repairs.due(differs, Instant::now());
                 let due = match before {
-                    None if P::Acknowledgement::OUTLIVES_AGENT && !acknowledgement.applied() => {
+                    None if acknowledgement.inherits() && !acknowledgement.applied() => {
                         held_back(&self.observed.borrow(), began.elapsed())
                     }
                     _ if is_new => Duration::ZERO,
