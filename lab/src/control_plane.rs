@@ -2,6 +2,7 @@
 //! the current user. For tests that need the real API but no traffic. kwok can simulate thousands
 //! of nodes and pods.
 
+mod etcd;
 mod processes;
 
 use std::fs;
@@ -14,6 +15,7 @@ use kube::{Client, Config};
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
+pub use self::etcd::StoredObject;
 use self::processes::Processes;
 use crate::audit;
 use crate::command::{self, CommandError, Output};
@@ -63,6 +65,8 @@ pub struct ControlPlane {
     directory: PathBuf,
     programs: Programs,
     config: Config,
+    /// The URL of etcd.
+    etcd: String,
     processes: Processes,
     kwok: OnceCell<()>,
 }
@@ -146,8 +150,8 @@ impl ControlPlane {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(Box::new)?;
-        let this =
-            Self { directory, programs: programs.clone(), config, processes, kwok: OnceCell::const_new() };
+        let (programs, etcd) = (programs.clone(), format!("https://127.0.0.1:{etcd}"));
+        let this = Self { directory, programs, config, etcd, processes, kwok: OnceCell::const_new() };
         this.wait_ready().await?;
         later.into_iter().try_for_each(|component| this.processes.start(component))?;
         Ok(this)

@@ -49,7 +49,7 @@ mod vm;
 
 pub use audit::Request;
 pub use command::{CommandError, Output};
-pub use control_plane::{ControlPlane, ControlPlaneError};
+pub use control_plane::{ControlPlane, ControlPlaneError, StoredObject};
 pub use image::Error as ImageError;
 pub use images::{ECHO_IMAGE, echo_program, pack};
 pub use kube_proxy_state::KubeProxyState;

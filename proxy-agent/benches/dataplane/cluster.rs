@@ -1,15 +1,18 @@
-//! The Services of the benchmark, on a real API server.
+//! The Services of the benchmark, on a real API server. Most are written into its etcd, because
+//! creating 50,000 takes an hour.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use isp_lab::{ControlPlane, StoredObject};
 use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 pub(crate) const NODE: &str = "node-1";
 pub(crate) const SERVER_PORT: u16 = 8080;
@@ -17,6 +20,8 @@ pub(crate) const SERVER_PORT: u16 = 8080;
 pub(crate) const ENDPOINTS: &str = "10.128.0.0/9";
 
 const AT_ONCE: usize = 64;
+/// 10.96.16.0, in the range of ClusterIPs.
+const FIRST_CLUSTER_IP: u32 = 0x0a60_1000;
 const FIRST_ENDPOINT: u32 = 0x0a80_0000;
 /// The room for endpoints of one Service, and for Services in one variant.
 const ENDPOINTS_OF_A_SERVICE: u32 = 8;
@@ -52,28 +57,28 @@ impl Cluster {
     }
 
     /// Grows to this many Services with this many endpoints each.
-    pub(crate) async fn grow(&mut self, services: u32, endpoints: u32) {
+    pub(crate) async fn grow(&mut self, control_plane: &ControlPlane, services: u32, endpoints: u32) {
         let before = u32::try_from(self.targets.len()).unwrap();
         if self.endpoints != endpoints {
             let all = stream::iter((0..before).map(|number| self.replace(number, endpoints, 0)));
             all.buffer_unordered(AT_ONCE).for_each(async |()| {}).await;
             self.endpoints = endpoints;
         }
-        let all = stream::iter((before..services).map(|number| self.create(number)));
-        let made: Vec<SocketAddr> = all.buffer_unordered(AT_ONCE).collect().await;
-        self.targets.extend(made);
-    }
-
-    async fn create(&self, number: u32) -> SocketAddr {
-        let name = name(number);
-        let slice = from(json!({
-            "metadata": {"name": name, "labels": {"kubernetes.io/service-name": name}},
-            "addressType": "IPv4",
-            "endpoints": endpoints(number, self.endpoints, 0),
-            "ports": [{"name": "http", "port": SERVER_PORT}],
-        }));
-        self.slices().create(&PostParams::default(), &slice).await.unwrap();
-        self.create_service(number).await
+        let objects: Vec<_> = (before..services).flat_map(|number| stored(number, endpoints)).collect();
+        control_plane.store(&objects).await.unwrap();
+        self.targets.extend((before..services).map(|number| SocketAddr::new(cluster_ip(number).into(), 80)));
+        // The API server reads them from etcd meanwhile.
+        let last = format!("metadata.name={}", name(services - 1));
+        while self
+            .slices()
+            .list(&ListParams::default().fields(&last).match_any())
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+        {
+            sleep(Duration::from_millis(100)).await;
+        }
     }
 
     async fn create_service(&self, number: u32) -> SocketAddr {
@@ -117,13 +122,7 @@ impl Cluster {
 
     /// Adds the slice of one more Service, which does not exist yet.
     pub(crate) async fn prepare_one(&self) {
-        let name = name(u32::try_from(self.targets.len()).unwrap());
-        let slice = from(json!({
-            "metadata": {"name": name, "labels": {"kubernetes.io/service-name": name}},
-            "addressType": "IPv4",
-            "endpoints": endpoints(u32::try_from(self.targets.len()).unwrap(), self.endpoints, 0),
-            "ports": [{"name": "http", "port": SERVER_PORT}],
-        }));
+        let slice = from(slice(u32::try_from(self.targets.len()).unwrap(), self.endpoints));
         self.slices().create(&PostParams::default(), &slice).await.unwrap();
     }
 
@@ -132,6 +131,58 @@ impl Cluster {
         let made = self.create_service(u32::try_from(self.targets.len()).unwrap()).await;
         self.targets.push(made);
     }
+}
+
+/// The address of a Service that is written into etcd. The first addresses are left to the cluster.
+fn cluster_ip(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(FIRST_CLUSTER_IP + number)
+}
+
+fn slice(number: u32, count: u32) -> Value {
+    let name = name(number);
+    json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {
+            "name": name, "namespace": "default", "labels": {"kubernetes.io/service-name": name},
+        },
+        "addressType": "IPv4",
+        "endpoints": endpoints(number, count, 0),
+        "ports": [{"name": "http", "port": SERVER_PORT, "protocol": "TCP"}],
+    })
+}
+
+/// A Service, its slice, and the allocation of its address.
+fn stored(number: u32, count: u32) -> [StoredObject; 3] {
+    let (name, address) = (name(number), cluster_ip(number).to_string());
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
+        "spec": {
+            "type": "ClusterIP", "clusterIP": address, "clusterIPs": [address],
+            "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
+            "ports": [{"name": "http", "protocol": "TCP", "port": 80, "targetPort": SERVER_PORT}],
+        },
+        "status": {"loadBalancer": {}},
+    });
+    let labels = json!({
+        "ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+    });
+    let allocation = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
+        "metadata": {"name": address, "labels": labels},
+        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": name}},
+    });
+    [
+        (format!("ipaddresses/{address}"), allocation, 0),
+        (format!("services/specs/default/{name}"), service, 1),
+        (format!("endpointslices/default/{name}"), slice(number, count), 2),
+    ]
+    .map(|(path, mut object, kind)| {
+        object["metadata"]["uid"] = json!(format!("00000000-0000-4000-{kind:04x}-{number:012x}"));
+        object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        StoredObject { path, object }
+    })
 }
 
 fn name(number: u32) -> String {

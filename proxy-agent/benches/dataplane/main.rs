@@ -85,7 +85,7 @@ async fn main() {
     let mut cluster = Cluster::new(control_plane.client().unwrap()).await;
     for size in sizes(limit) {
         let start = Instant::now();
-        cluster.grow(size.services, size.endpoints).await;
+        cluster.grow(&control_plane, size.services, size.endpoints).await;
         eprintln!("bench: {size:?}, made in {:.0} s", start.elapsed().as_secs_f64());
         let table = measure(&control_plane, &mut cluster, size).await;
         println!("\ndataplane: {} Services x {} endpoints\n", size.services, size.endpoints);
@@ -170,7 +170,8 @@ async fn changes(cluster: &mut Cluster, running: &Running, namespace: &Namespace
         let start = Instant::now();
         let (commit, event, ()) =
             tokio::join!(commits.next(ONE_COMMIT), timeout(ONE_COMMIT, events.recv()), cluster.change());
-        let (commit, event) = (commit.expect("a commit"), event.unwrap().unwrap());
+        let commit = commit.unwrap_or_else(|| panic!("nothing is committed: {}", running.log()));
+        let event = event.unwrap().unwrap();
         from_request.push(milliseconds(commit - start));
         // The program may get the event before this one.
         from_event.push(milliseconds(commit.saturating_duration_since(event)));

@@ -140,6 +140,11 @@ impl Running {
         None
     }
 
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        self.process.complained() + &self.process.printed()
+    }
+
     /// Resident memory now and at most, in megabytes.
     pub(crate) fn resident(&self) -> (f64, f64) {
         let pid = self.process.pid().unwrap();
