@@ -84,7 +84,11 @@ impl Cluster {
     async fn create_service(&self, number: u32) -> SocketAddr {
         let service = from(json!({
             "metadata": {"name": name(number), "labels": {"app": name(number)}},
-            "spec": {"ports": [{"name": "http", "port": 80, "targetPort": SERVER_PORT}]},
+            // The API server would look for a free address for seconds.
+            "spec": {
+                "clusterIP": cluster_ip(number),
+                "ports": [{"name": "http", "port": 80, "targetPort": SERVER_PORT}],
+            },
         }));
         let made = self.services().create(&PostParams::default(), &service).await.unwrap();
         let address: IpAddr = made.spec.unwrap().cluster_ip.unwrap().parse().unwrap();
