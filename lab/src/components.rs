@@ -10,8 +10,8 @@ use crate::credentials::Credentials;
 use crate::provision::{Programs, ProvisionError};
 use crate::topology::{Families, POD_RANGE, SERVICE_RANGE};
 
-/// Settings of the Go runtime for all long-running programs: they collect garbage less often. They
-/// use more memory then, but a fifth less CPU time, which a machine with several clusters lacks.
+/// Settings of the Go runtime for all long-running programs: they collect garbage less often. That
+/// takes memory and saves CPU time, which a machine with several clusters lacks.
 pub(crate) const RUNTIME: [(&str, &str); 1] = [("GOGC", "400")];
 
 /// One long-running program.
